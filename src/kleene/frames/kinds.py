@@ -1,0 +1,84 @@
+"""The kinds of events that `match` takes: dispatch by the package an object comes from, so that none need be there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.errors import MissingPackage, UnknownKind
+
+
+class Kind(Enum):
+    ARROW = "pyarrow"
+    PANDAS = "pandas"
+    POLARS = "polars"
+    SPARK = "pyspark"
+    ROWS = "rows"
+    STREAMS = "a dict of streams"
+
+
+def kind_of(events: Any) -> Kind:
+    """What kind of events these are, without importing what is not there."""
+    package = type(events).__module__.split(".")[0]
+    if package == "pyarrow" and isinstance(events, pa.Table | pa.RecordBatch):
+        return Kind.ARROW
+    if package == "pandas" and hasattr(events, "columns"):
+        return Kind.PANDAS
+    if package == "polars" and hasattr(events, "columns"):
+        return Kind.POLARS
+    if package == "pyspark" and hasattr(events, "mapInArrow"):
+        return Kind.SPARK
+    if isinstance(events, Mapping):
+        return Kind.STREAMS
+    if isinstance(events, list | tuple) and all(isinstance(row, Mapping) for row in events):
+        return Kind.ROWS
+    raise UnknownKind(
+        f"cannot take events from a {type(events).__module__}.{type(events).__name__}",
+        hint="pass a pyarrow table, a pandas, Polars or Spark data frame, a list of dicts, or a dict of these",
+    )
+
+
+def to_arrow(events: Any) -> pa.Table:
+    """Events of one stream as an Arrow table."""
+    kind = kind_of(events)
+    if kind is Kind.ARROW:
+        return events if isinstance(events, pa.Table) else pa.Table.from_batches([events])
+    if kind is Kind.PANDAS:
+        return pa.Table.from_pandas(events, preserve_index=False).replace_schema_metadata(None)
+    if kind is Kind.POLARS:
+        frame = events.collect() if hasattr(events, "collect") else events
+        return frame.to_arrow()
+    if kind is Kind.ROWS:
+        return _from_rows(events)
+    raise UnknownKind(f"{kind.value} cannot be read in this process")
+
+
+def _from_rows(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    listed = [dict(row) for row in rows]
+    names = dict.fromkeys(name for row in listed for name in row)
+    return pa.table({name: _array([row.get(name) for row in listed], name) for name in names})
+
+
+def _array(values: list[Any], name: str) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        if all(value is None or isinstance(value, int | float) for value in values):
+            return pa.array(values, pa.float64())
+        raise UnknownKind(f"the values of `{name}` are of different types", hint="make the column one type") from None
+
+
+def from_arrow(table: pa.Table, kind: Kind) -> Any:
+    """A result in the same kind as the events were."""
+    if kind is Kind.PANDAS:
+        return table.to_pandas()
+    if kind is Kind.POLARS:
+        try:
+            import polars
+        except ImportError:
+            raise MissingPackage("Polars is not installed", hint="pip install 'kleene[polars]'") from None
+        return polars.from_arrow(table)
+    return table.to_pylist() if kind is Kind.ROWS else table

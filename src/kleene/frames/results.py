@@ -1,0 +1,123 @@
+"""Results built once, by row number: a struct of the event's columns per variable, a list of structs per closure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.frames.arrow import nanoseconds_a_step
+from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
+from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.query import BoundQuery
+from kleene.pattern.types import ValueType
+
+_ARROW_TYPES = {
+    ValueType.INT: pa.int64(),
+    ValueType.FLOAT: pa.float64(),
+    ValueType.BOOL: pa.bool_(),
+    ValueType.STRING: pa.string(),
+    ValueType.TIMESTAMP: pa.timestamp("us"),
+    ValueType.ZONED: pa.timestamp("us", "UTC"),
+    ValueType.DURATION: pa.duration("us"),
+    ValueType.DECIMAL: pa.decimal128(38, 18),
+}
+
+
+def event_fields(query: BoundQuery, component: Component, columns: pa.Schema) -> list[pa.Field]:
+    """The columns of a component's events: those that one of its types has."""
+    allowed: set[str] = set()
+    for name in component.types:
+        attributes = query.schema.attributes_of(name)
+        if attributes is None:
+            return list(columns)
+        allowed |= set(attributes)
+    return [field for field in columns if field.name in allowed]
+
+
+def variable_type(query: BoundQuery, component: Component, columns: pa.Schema) -> pa.DataType:
+    struct = pa.struct(event_fields(query, component, columns))
+    return struct if component.kind is Kind.SINGLE else pa.list_(struct)
+
+
+def return_type(query: BoundQuery, value: Value, columns: pa.Schema) -> pa.DataType:
+    if isinstance(value, Whole):
+        component = next(c for c in query.components if c.variable == value.variable)
+        return variable_type(query, component, columns)
+    same = isinstance(value, Attribute) or (
+        isinstance(value, Aggregate) and value.function in ("min", "max", "first", "last")
+    )
+    if same and isinstance(value, Attribute | Aggregate) and value.attribute in columns.names:
+        return columns.field(value.attribute).type
+    return _ARROW_TYPES.get(value.type, pa.string())
+
+
+def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
+    """The columns of a query's result over events with these columns."""
+    time = columns.field(query.schema.time).type
+    fields = [
+        pa.field("match_id", pa.string()),
+        pa.field("query", pa.string()),
+        pa.field("start", time),
+        pa.field("end", time),
+    ]
+    if query.partition:
+        fields.append(pa.field("key", pa.struct([columns.field(name) for name in query.partition])))
+    if query.output.value == "COMPRESSED":
+        fields.append(pa.field("count", pa.string()))
+    elif query.returns is not None:
+        fields += [pa.field(c.name, return_type(query, c.value, columns)) for c in query.returns]
+    else:
+        fields += [pa.field(c.variable, variable_type(query, c, columns)) for c in query.positives]
+    return pa.schema(fields)
+
+
+def timeout_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
+    """The columns of a query's timeouts: as far as each run came."""
+    time = columns.field(query.schema.time).type
+    fields = [pa.field("query", pa.string()), pa.field("start", time), pa.field("end", time)]
+    if query.partition:
+        fields.append(pa.field("key", pa.struct([columns.field(name) for name in query.partition])))
+    fields.append(pa.field("reached", pa.int64()))
+    fields += [pa.field(c.variable, variable_type(query, c, columns)) for c in query.positives]
+    return pa.schema(fields)
+
+
+def times(steps: Sequence[int], kind: pa.DataType) -> pa.Array:
+    """Whole steps as values of the time column."""
+    if pa.types.is_null(kind):
+        return pa.nulls(len(steps))
+    if pa.types.is_date32(kind):
+        return pa.array(steps, pa.int32()).cast(kind)
+    return pa.array(steps, pa.int64()).cast(kind)
+
+
+def event_column(table: pa.Table, rows: Sequence[int | None], kind: pa.DataType) -> pa.Array:
+    """A struct column: the events at these rows, NULL where a variable is absent."""
+    taken = table.select([field.name for field in kind]).take(pa.array([row or 0 for row in rows], pa.int64()))
+    arrays = [taken.column(field.name).combine_chunks() for field in kind]
+    mask = pa.array([row is None for row in rows], pa.bool_())
+    if not rows:
+        return pa.array([], kind)
+    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
+
+
+def event_list_column(table: pa.Table, rows: Sequence[Sequence[int]], kind: pa.DataType) -> pa.Array:
+    """A column of lists of structs; an absent variable has an empty list."""
+    offsets = [0]
+    for listed in rows:
+        offsets.append(offsets[-1] + len(listed))
+    flat = event_column(table, [row for listed in rows for row in listed], kind.value_type)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat, type=kind)
+
+
+def value_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Computed values; times come in nanoseconds."""
+    step = nanoseconds_a_step(kind)
+    if step is None:
+        return pa.array(values, kind)
+    steps = [None if value is None else value // step for value in values]
+    if pa.types.is_date32(kind):
+        return pa.array(steps, pa.int32()).cast(kind)
+    return pa.array(steps, pa.int64()).cast(kind)

@@ -1,0 +1,67 @@
+"""A table as rows with a type, a time and values, for executors that look at one event at a time.
+
+A row without a time is no event: it is kept aside with its reason, never dropped silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.frames.arrow import as_integers, python_values
+from kleene.pattern.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    index: int
+    type: str | None
+    start: int
+    end: int
+    tie: Any
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that is no event: its number in the input (or its line in a file), and why."""
+
+    index: int
+    reason: str
+    line: int | None = None
+    text: str | None = None
+
+
+def rows_of(table: pa.Table, schema: Schema) -> tuple[list[Row], list[BadRow]]:
+    """The rows that are events, and those that are not."""
+    columns = {name: python_values(table.column(name)) for name in table.column_names}
+    ends = as_integers(table.column(schema.time)).to_pylist()
+    starts = ends if schema.start is None else as_integers(table.column(schema.start)).to_pylist()
+    ties = [None] * table.num_rows if schema.tie_breaker is None else columns[schema.tie_breaker]
+    types = columns.get(schema.type) if schema.constant_type is None else None
+    good: list[Row] = []
+    bad: list[BadRow] = []
+    for index in range(table.num_rows):
+        reason = _why_bad(schema, starts[index], ends[index], ties[index])
+        if reason is not None:
+            bad.append(BadRow(index, reason))
+            continue
+        kind = schema.constant_type if types is None else types[index]
+        values = {name: column[index] for name, column in columns.items()}
+        good.append(Row(index, None if kind is None else str(kind), starts[index], ends[index], ties[index], values))
+    return good, bad
+
+
+def _why_bad(schema: Schema, start: int | None, end: int | None, tie: Any) -> str | None:
+    if end is None:
+        return f"no time: `{schema.time}` is NULL"
+    if start is None:
+        return f"no start: `{schema.start}` is NULL"
+    if start > end:
+        return f"`{schema.start}` is after `{schema.time}`"
+    if schema.tie_breaker is not None and tie is None:
+        return f"no tie-breaker: `{schema.tie_breaker}` is NULL"
+    return None

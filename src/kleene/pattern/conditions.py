@@ -1,0 +1,255 @@
+"""The WHERE clause after binding: P₊, P₋ and member conditions (SASE §2.2.2), and where each clause belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kleene.errors import (
+    ClosureCondition,
+    MisplacedIteration,
+    NotSeparable,
+    Span,
+    TwoNegations,
+)
+from kleene.lang import tree
+from kleene.pattern.bind_expression import Scopes
+from kleene.pattern.expressions import (
+    Aggregate,
+    Agrees,
+    Attribute,
+    Clause,
+    Scope,
+    Which,
+    references,
+    variables,
+)
+from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.normal_form import clauses_of
+
+_ITERATING = (Which.CURRENT, Which.PREVIOUS)
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalent:
+    """A top-level equivalence test: its attribute, and whether every component's types have it."""
+
+    attribute: str
+    partitions: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    # Clauses without a negated variable: P₊.
+    positive: tuple[Clause, ...] = ()
+    # Clauses by the negated variable that they speak of: P₋.
+    negative: Mapping[str, tuple[Clause, ...]] = field(default_factory=dict)
+    # Clauses that choose the members of a closure, by its variable.
+    members: Mapping[str, tuple[Clause, ...]] = field(default_factory=dict)
+    equivalences: tuple[Equivalent, ...] = ()
+
+
+def bind_conditions(where: tree.Expression | None, scopes: Scopes) -> Conditions:
+    """Split a WHERE clause into what the executors need, or say which part of it cannot be split."""
+    if where is None:
+        return Conditions()
+    clauses = clauses_of(scopes.condition(where), where.span)
+    positive: list[Clause] = []
+    negative: dict[str, list[Clause]] = {}
+    members: dict[str, list[Clause]] = {}
+    for clause in clauses:
+        negated = _negated_variable(clause, scopes)
+        closure = _closure_member(clause, scopes)
+        if negated is not None:
+            if closure is not None:
+                raise ClosureCondition(
+                    f"a negated variable cannot be compared with the members of `{closure}`", _place(clause, scopes)
+                )
+            _refuse_iteration(clause, scopes, "a condition on a negated variable")
+            negative.setdefault(negated, []).append(clause)
+        elif closure is not None:
+            _refuse_iteration(clause, scopes, "a condition on a closure's members")
+            members.setdefault(closure, []).append(clause)
+        else:
+            _check_iteration(clause, scopes)
+            positive.append(clause)
+    return Conditions(tuple(positive), _frozen(negative), _frozen(members), _equivalences(where, scopes))
+
+
+def _frozen(groups: dict[str, list[Clause]]) -> dict[str, tuple[Clause, ...]]:
+    return {name: tuple(clauses) for name, clauses in groups.items()}
+
+
+def _place(clause: Clause, scopes: Scopes) -> Span | None:
+    spans = [scopes.places[literal] for literal in clause.literals if literal in scopes.places]
+    return None if not spans else Span(min(s.start for s in spans), max(s.end for s in spans))
+
+
+def _negated_variable(clause: Clause, scopes: Scopes) -> str | None:
+    """The one negated variable of a clause; P must be P₊ ∧ P₋."""
+    negated = {name for name, component in scopes.components.items() if component.negated}
+    touched = variables(clause) & negated
+    if not touched:
+        return None
+    if len(touched) > 1:
+        names = " and ".join(f"`{name}`" for name in sorted(touched))
+        raise TwoNegations(
+            f"{names} are both negated, and no event stands for both",
+            _place(clause, scopes),
+            hint="compare each with a positive variable",
+        )
+    for literal in clause.literals:
+        named = variables(literal)
+        if named and not named & negated:
+            raise NotSeparable(
+                f"this OR mixes the negated `{min(touched)}` with a condition that does not speak of it",
+                _place(clause, scopes),
+                hint="join them with AND, or repeat the negated component",
+            )
+    return touched.pop()
+
+
+def _closure_member(clause: Clause, scopes: Scopes) -> str | None:
+    found = {
+        reference.variable
+        for reference in references(clause)
+        if isinstance(reference, Attribute) and reference.which is Which.MEMBER
+    }
+    if not found:
+        return None
+    grouped = {r.variable for r in references(clause) if isinstance(r, Aggregate)} & found
+    if grouped:
+        raise ClosureCondition(
+            f"this condition chooses the members of `{min(grouped)}` by the group that they form",
+            _place(clause, scopes),
+            hint="test members and the group in separate conditions",
+        )
+    if len(found) > 1:
+        raise ClosureCondition("the members of two closures cannot be compared", _place(clause, scopes))
+    return found.pop()
+
+
+def _iterating(clause: Clause) -> set[str]:
+    """The Kleene variables whose `a[i]`, `a[i-1]` or `a[..i-1]` a clause names."""
+    names = set()
+    for reference in references(clause):
+        if isinstance(reference, Attribute) and reference.which in _ITERATING:
+            names.add(reference.variable)
+        if isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR:
+            names.add(reference.variable)
+    return names
+
+
+def _refuse_iteration(clause: Clause, scopes: Scopes, what: str) -> None:
+    for name in _iterating(clause):
+        raise MisplacedIteration(f"{what} cannot use `{name}[i]`", _place(clause, scopes), hint=_alternatives(name))
+
+
+def _alternatives(name: str) -> str:
+    return f"use `{name}[1]`, `{name}[{name}.LEN]` or an aggregate such as `max({name}.x)`"
+
+
+def _check_iteration(clause: Clause, scopes: Scopes) -> None:
+    """`a[i]` sits on a's own take edge: nothing in its clause may be known later than a[i]."""
+    iterating = _iterating(clause)
+    if not iterating:
+        return
+    name = max(iterating, key=lambda variable: scopes.components[variable].position)
+    own = scopes.components[name]
+    for reference in references(clause):
+        component = scopes.components[reference.variable]
+        later = component.position > own.position or (reference.variable != name and reference.variable in iterating)
+        whole = reference.variable == name and (
+            (isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.ALL)
+            or (isinstance(reference, Attribute) and reference.which is Which.LAST)
+        )
+        if later or whole:
+            other = f"`{reference.variable}`" if later else f"the whole of `{name}`"
+            raise MisplacedIteration(
+                f"`{name}[i]` is tested when it is taken, and {other} is not known then",
+                _place(clause, scopes),
+                hint=_alternatives(name),
+            )
+
+
+def _equivalences(where: tree.Expression, scopes: Scopes) -> tuple[Equivalent, ...]:
+    found: dict[str, Equivalent] = {}
+    for part in where.operands if isinstance(where, tree.And) else (where,):
+        for item in part.items if isinstance(part, tree.Equivalence) else ():
+            everywhere = all(_has(component, item.attribute, scopes) for component in scopes.components.values())
+            found.setdefault(item.attribute, Equivalent(item.attribute, everywhere))
+    return tuple(found.values())
+
+
+def _has(component: Component, attribute: str, scopes: Scopes) -> bool:
+    return scopes.attribute_type(component, attribute) is not None and scopes.always_has(component, attribute)
+
+
+# Placement (SASE+ §3.2 step 2) -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A component of a line with the clauses on its edges; `take` and `proceed` only for Kleene components."""
+
+    component: Component
+    begin: tuple[Clause, ...]
+    take: tuple[Clause, ...]
+    proceed: tuple[Clause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A negated component, after the positive state `after` (−1: before the first)."""
+
+    component: Component
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One alternative of a pattern as NFA^b runs it: states in order, and the negations between them."""
+
+    states: tuple[State, ...]
+    absences: tuple[Absence, ...]
+
+
+def place(components: Iterable[Component], positive: Iterable[Clause]) -> Line:
+    """Put each clause on the edge that instantiates its last identifier among the components that are present."""
+    present = [component for component in components if not component.negated]
+    order = {component.variable: number for number, component in enumerate(present)}
+    edges: dict[tuple[int, int], list[Clause]] = {}
+    for clause in positive:
+        edges.setdefault(_last_identifier(clause, order, present), []).append(clause)
+    states = tuple(
+        State(component, *(tuple(edges.get((number, edge), ())) for edge in (_BEGIN, _TAKE, _PROCEED)))
+        for number, component in enumerate(present)
+    )
+    absences, after = [], -1
+    for component in components:
+        if component.negated:
+            absences.append(Absence(component, after))
+        else:
+            after += 1
+    return Line(states, tuple(absences))
+
+
+_BEGIN, _TAKE, _PROCEED = range(3)
+
+
+def _last_identifier(clause: Clause, order: Mapping[str, int], present: list[Component]) -> tuple[int, int]:
+    last = (0, _BEGIN)
+    for reference in references(clause):
+        if reference.variable in order:
+            number = order[reference.variable]
+            last = max(last, (number, _edge(reference, present[number])))
+    return last
+
+
+def _edge(reference: object, component: Component) -> int:
+    if component.kind is Kind.SINGLE:
+        return _BEGIN
+    if isinstance(reference, Attribute):
+        return {Which.FIRST: _BEGIN, Which.LAST: _PROCEED}.get(reference.which, _TAKE)
+    assert isinstance(reference, Aggregate | Agrees)
+    return _TAKE if reference.scope is Scope.SO_FAR else _PROCEED

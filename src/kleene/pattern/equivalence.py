@@ -1,0 +1,99 @@
+"""Equivalence tests (SASE §2.2.1): `[id]` means that all components that have `id` agree on it.
+
+Equality is transitive, so where the first component always has the attribute it serves as the anchor of all others:
+`[symbol]` becomes `a[i].symbol = a[1].symbol`, `b.symbol = a[1].symbol` (SASE+ §3.2 step 2). Where a component may be
+absent or may lack the attribute, a comparison with it is true, and only the comparison of all pairs says enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from kleene.errors import ClosureCondition, UnknownAttribute, did_you_mean
+from kleene.lang import tree
+from kleene.pattern.expressions import INVERSE, Agrees, Attribute, Comparison, Literal, Scope, Which
+from kleene.pattern.nodes import Component, Kind
+
+if TYPE_CHECKING:
+    from kleene.pattern.bind_expression import Scopes
+
+
+def expand(scopes: Scopes, item: tree.EquivalenceItem, *, negate: bool = False) -> Iterator[Literal]:
+    """The comparisons that an equivalence test stands for; negated, their inverses."""
+    owners = [c for c in scopes.components.values() if scopes.attribute_type(c, item.attribute) is not None]
+    if not owners:
+        known = {name for c in scopes.components.values() for name in scopes.known_attributes(c)}
+        raise UnknownAttribute(
+            f"no component has an attribute `{item.attribute}`", item.span, hint=did_you_mean(item.attribute, known)
+        )
+    if len(owners) == 1 and owners[0].kind is Kind.CLOSURE:
+        raise ClosureCondition(
+            f"only the closure `{owners[0].variable}` has `{item.attribute}`; nothing chooses its members", item.span
+        )
+    for literal in _pairs(scopes, owners, item.attribute):
+        yield scopes.placed(_inverted(literal) if negate else literal, item.span)
+    if item.value is not None:
+        value = scopes.value(item.value)
+        for component in owners:
+            for attribute in _identifiers(scopes, component, item.attribute):
+                scopes.check_comparable("=", attribute, value, item.span)
+                literal = Comparison("!=" if negate else "=", attribute, value)
+                yield scopes.placed(literal, item.span)
+
+
+def _inverted(literal: Literal) -> Literal:
+    if isinstance(literal, Comparison):
+        return Comparison(INVERSE[literal.operator], literal.left, literal.right)
+    raise ClosureCondition("NOT […] cannot be tested on a closure whose types lack the attribute")
+
+
+def _identifiers(scopes: Scopes, component: Component, attribute: str) -> list[Attribute]:
+    """What stands for a component in a comparison: `x`; `a[1]` and `a[i]`; each member of a closure."""
+    kind = scopes.attribute_type(component, attribute)
+    assert kind is not None
+    which = {
+        Kind.SINGLE: [Which.SINGLE],
+        Kind.KLEENE: [Which.FIRST, Which.CURRENT],
+        Kind.CLOSURE: [Which.MEMBER],
+    }[component.kind]
+    return [Attribute(component.variable, place, attribute, kind) for place in which]
+
+
+def _pairs(scopes: Scopes, owners: list[Component], attribute: str) -> Iterator[Literal]:
+    for component in owners:
+        if component.kind is Kind.KLEENE:
+            yield _within(scopes, component, attribute)
+    anchor = next((c for c in owners if _always_there(scopes, c, attribute)), None)
+    for earlier, later in combinations(owners, 2):
+        if anchor not in (None, earlier, later) or (earlier.negated and later.negated):
+            continue
+        if Kind.CLOSURE in (earlier.kind, later.kind) and (earlier.negated or later.negated):
+            continue  # a closure's members agree with its neighbours, and those with the negated event
+        yield from _across(scopes, earlier, later, attribute)
+
+
+def _always_there(scopes: Scopes, component: Component, attribute: str) -> bool:
+    present = not component.negated and component.variable not in scopes.sometimes_absent
+    return present and component.kind is not Kind.CLOSURE and scopes.always_has(component, attribute)
+
+
+def _within(scopes: Scopes, component: Component, attribute: str) -> Literal:
+    """Every event of a Kleene variable agrees with those before it."""
+    first, current = _identifiers(scopes, component, attribute)
+    if scopes.always_has(component, attribute):
+        return Comparison("=", current, first)
+    return Agrees(current, component.variable, Scope.SO_FAR, attribute)
+
+
+def _across(scopes: Scopes, earlier: Component, later: Component, attribute: str) -> Iterator[Literal]:
+    """Two components agree. Where `a[1]` always has the attribute it speaks for all of `a`."""
+    rights = _identifiers(scopes, later, attribute)
+    if later.kind is Kind.KLEENE and scopes.always_has(later, attribute):
+        rights = rights[:1]
+    for right in rights:
+        if earlier.kind is Kind.KLEENE and not scopes.always_has(earlier, attribute):
+            yield Agrees(right, earlier.variable, Scope.ALL, attribute)
+        else:
+            yield Comparison("=", right, _identifiers(scopes, earlier, attribute)[0])

@@ -1,0 +1,168 @@
+"""Bound expressions: every name resolved, every type known, NOT pushed down to the comparisons.
+
+A condition is a conjunction of clauses, a clause a disjunction of literals (CNF, SASE+ §3.2 step 2); a literal is a
+comparison, a CONTAINS, an IS NULL, or an agreement test that an equivalence test expands to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, cast
+
+from kleene.pattern.interning import Interned
+from kleene.pattern.types import ValueType
+
+
+class Which(Enum):
+    """Which event of a variable a reference reads."""
+
+    SINGLE = "x"
+    FIRST = "a[1]"
+    CURRENT = "a[i]"
+    PREVIOUS = "a[i-1]"
+    LAST = "a[a.LEN]"
+    MEMBER = "member"
+
+
+class Scope(Enum):
+    """Which events of a variable an aggregate covers."""
+
+    SO_FAR = "a[..i-1]"
+    ALL = "a[..]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant(Interned):
+    """A value: int, float, str, bool, None; timestamps and durations in nanoseconds."""
+
+    value: Any
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenParameter(Interned):
+    """A parameter that has no value yet: a query that is checked, not run."""
+
+    name: str
+    type: ValueType = ValueType.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribute(Interned):
+    variable: str
+    which: Which
+    attribute: str
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate(Interned):
+    """An aggregate; without an attribute, the number of events."""
+
+    function: str
+    variable: str
+    scope: Scope
+    attribute: str | None
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Negative(Interned):
+    operand: Value
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arithmetic(Interned):
+    operator: str
+    left: Value
+    right: Value
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole(Interned):
+    """All of a variable's event, or all events of a Kleene variable: only in RETURN."""
+
+    variable: str
+    type: ValueType = ValueType.OTHER
+
+
+Value = Constant | OpenParameter | Attribute | Aggregate | Negative | Arithmetic | Whole
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison(Interned):
+    operator: str
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contains(Interned):
+    left: Value
+    right: Value
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsNull(Interned):
+    operand: Value
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agrees(Interned):
+    """The left attribute equals that of every event of a Kleene variable that has it.
+
+    An equivalence test needs this where some types of the variable lack the attribute: equality with the first event
+    alone would then not be equality of all pairs.
+    """
+
+    left: Attribute
+    variable: str
+    scope: Scope
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth(Interned):
+    value: bool
+
+
+Literal = Comparison | Contains | IsNull | Agrees | Truth
+
+INVERSE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clause(Interned):
+    """A disjunction of literals."""
+
+    literals: tuple[Literal, ...]
+
+
+Node = Value | Literal | Clause
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it."""
+    yield node
+    for field in fields(cast(Any, node)):
+        value = getattr(node, field.name)
+        for child in value if isinstance(value, tuple) else (value,):
+            if isinstance(child, Interned):
+                yield from walk(cast(Node, child))
+
+
+def references(node: Node) -> Iterator[Attribute | Aggregate | Agrees | Whole]:
+    """Every place in an expression that names a variable."""
+    for part in walk(node):
+        if isinstance(part, Attribute | Aggregate | Agrees | Whole):
+            yield part
+
+
+def variables(node: Node) -> set[str]:
+    return {reference.variable for reference in references(node)}

@@ -1,0 +1,85 @@
+"""The pattern algebra: components, and how they are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from kleene.pattern.expressions import Clause
+from kleene.pattern.interning import Interned
+
+
+class Kind(Enum):
+    """How many events a component takes, and who decides."""
+
+    SINGLE = "one event"
+    KLEENE = "a Kleene closure under the strategy (SASE+)"
+    CLOSURE = "the group between its neighbours (ZStream)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventClass(Interned):
+    """A type test and an optional predicate on the event, whose attributes have the empty variable."""
+
+    name: str
+    types: tuple[str, ...]
+    predicate: tuple[Clause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Component(Interned):
+    variable: str
+    classes: tuple[EventClass, ...]
+    kind: Kind = Kind.SINGLE
+    minimum: int = 1
+    maximum: int | None = 1
+    # The union of the results with it and without it.
+    optional: bool = False
+    negated: bool = False
+    # Its place in the text of the pattern: names are instantiated in this order.
+    position: int = 0
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for event_class in self.classes for name in event_class.types))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf(Interned):
+    """A component that takes events, or, negated, forbids them."""
+
+    component: Component
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequence(Interned):
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conjunction(Interned):
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Disjunction(Interned):
+    parts: tuple[Pattern, ...]
+
+
+Pattern = Leaf | Sequence | Conjunction | Disjunction
+
+
+def components(pattern: Pattern) -> Iterator[Component]:
+    """The components from left to right."""
+    if isinstance(pattern, Leaf):
+        yield pattern.component
+    else:
+        for part in pattern.parts:
+            yield from components(part)
+
+
+def is_line(pattern: Pattern) -> bool:
+    """A sequence of single and Kleene components, negated ones between them: what NFA^b runs (SASE+ §3.1)."""
+    parts = pattern.parts if isinstance(pattern, Sequence) else (pattern,)
+    return all(isinstance(part, Leaf) and part.component.kind is not Kind.CLOSURE for part in parts)

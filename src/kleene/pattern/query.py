@@ -1,0 +1,291 @@
+"""A query: parsed once, bound to as many schemas as there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+
+from kleene.errors import (
+    OutputNotAvailable,
+    QueryError,
+    QueryWarning,
+    StrategyVariables,
+    TimeoutsNotAvailable,
+    did_you_mean,
+)
+from kleene.lang import format_query, parse, tree
+from kleene.lang.format import format_declaration
+from kleene.pattern import bind_pattern as patterns
+from kleene.pattern.bind_expression import Scopes
+from kleene.pattern.clock import Window, bind_window
+from kleene.pattern.conditions import Conditions, bind_conditions
+from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Whole, references
+from kleene.pattern.nodes import Component, Disjunction, EventClass, Leaf, Pattern, is_line
+from kleene.pattern.normal_form import clauses_of
+from kleene.pattern.returns import ReturnColumn, bind_returns
+from kleene.pattern.schema import Schema
+from kleene.pattern.suspicions import suspicions
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query on a schema: every name resolved and typed. Immutable; says what is meant, not how it runs."""
+
+    name: str
+    schema: Schema
+    pattern: Pattern
+    components: tuple[Component, ...]
+    # The union that the pattern stands for: no disjunction, nothing optional.
+    alternatives: tuple[Pattern, ...]
+    strategy: tree.SelectionStrategy
+    conditions: Conditions
+    partition: tuple[str, ...]
+    window: Window | None
+    output: tree.OutputMode
+    timeouts: str | None
+    returns: tuple[ReturnColumn, ...] | None
+    into: str | None
+    digest: bytes
+    warnings: tuple[QueryWarning, ...] = field(compare=False)
+
+    @property
+    def positives(self) -> tuple[Component, ...]:
+        return tuple(component for component in self.components if not component.negated)
+
+    @property
+    def is_lines(self) -> bool:
+        """Whether NFA^b can run every alternative."""
+        return all(map(is_line, self.alternatives))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The event types that the query names."""
+        return tuple(dict.fromkeys(name for component in self.components for name in component.types))
+
+    @property
+    def columns_read(self) -> tuple[str, ...] | None:
+        """The columns that conditions read and that the result holds; None when it holds whole events."""
+        if self.returns is None or any(isinstance(column.value, Whole) for column in self.returns):
+            return None
+        nodes = [clause for clause in self._clauses()] + [column.value for column in self.returns]
+        named = {
+            reference.attribute
+            for node in nodes
+            for reference in references(node)
+            if isinstance(reference, Attribute | Aggregate | Agrees) and reference.attribute is not None
+        }
+        return tuple(sorted(named | set(self.partition) | set(self.schema.own_columns)))
+
+    def _clauses(self) -> list[Clause]:
+        groups = [self.conditions.positive, *self.conditions.negative.values(), *self.conditions.members.values()]
+        groups += [event_class.predicate for component in self.components for event_class in component.classes]
+        return [clause for group in groups for clause in group]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A parsed query. `kleene.query(text)` makes one.
+
+    >>> Query("PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 10").bind(Schema()).partition
+    ()
+    """
+
+    text: str
+    name: str | None = None
+    params: Mapping[str, object] = field(default_factory=dict)
+    spelling: str | None = None
+    origin: str = "query"
+
+    @cached_property
+    def tree(self) -> tree.Query:
+        try:
+            return parse(self.text, self.spelling)
+        except QueryError as error:
+            error.origin = self.origin
+            raise
+
+    @cached_property
+    def type_names(self) -> tuple[str, ...]:
+        """The event types and classes that the text names: the streams that the query reads."""
+        names: dict[str, None] = {}
+        pending: list[tree.Pattern] = [self.tree.pattern]
+        while pending:
+            match pending.pop():
+                case tree.Component(types):
+                    names.update(dict.fromkeys(item.name for item in types))
+                case tree.Negation(operand):
+                    pending.append(operand)
+                case tree.Group(inner):
+                    pending.append(inner)
+                case tree.Sequence(parts) | tree.Conjunction(parts) | tree.Disjunction(parts):
+                    pending.extend(parts)
+        for declaration in self.tree.declarations:
+            if isinstance(declaration, tree.ClassDeclaration) and declaration.name in names:
+                names.update(dict.fromkeys(item.name for item in declaration.types))
+        return tuple(names)
+
+    @cached_property
+    def declared(self) -> Schema:
+        """The schema that the text itself declares, on top of the defaults."""
+        return self._located(lambda: Schema().declaring(self.tree.declarations))
+
+    def bind(self, schema: Schema | None = None, *, checking: bool = False) -> BoundQuery:
+        """Resolve every name against a schema; the text's own declarations go first.
+
+        A query that is only checked may leave its parameters without values.
+        """
+        return self._located(lambda: _bind(self, (schema or Schema()).declaring(self.tree.declarations), checking))
+
+    def format(self) -> str:
+        """The query in the main spelling, laid out."""
+        return format_query(self.tree)
+
+    def _located(self, work):  # type: ignore[no-untyped-def]
+        try:
+            return work()
+        except QueryError as error:
+            error.locate(self.text, self.origin)
+            raise
+
+
+def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
+    parsed = query.tree
+    params = dict(query.params)
+    bound = patterns.bind_pattern(parsed.pattern, schema, lambda name: _event_class(name, schema))
+    options = patterns.alternatives(bound, parsed.pattern.span)
+    strategy = parsed.strategy or tree.Strategy(tree.SelectionStrategy.SKIP_TILL_ANY_MATCH)
+    _check_strategy_variables(strategy, bound)
+    patterns.check_strategy(strategy, bound, options)
+    for option in options:
+        patterns.check_shape(option, bound, windowed=parsed.within is not None, whole=parsed.pattern.span)
+    scopes = Scopes(
+        schema,
+        {component.variable: component for component in bound.components},
+        bound.ambiguous,
+        _sometimes_absent(bound.pattern),
+        params,
+        checking,
+    )
+    conditions = bind_conditions(parsed.where, scopes)
+    returns = None if parsed.returns is None else bind_returns(parsed.returns, scopes)
+    lines = all(map(is_line, options)) and not patterns.has_disjunction(bound.pattern)
+    _check_output(parsed, lines=lines)
+    warnings = suspicions(parsed, scopes, conditions)
+    for warning in warnings:
+        warning.locate(query.text, query.origin)
+    digest = _digest(query, schema, bound.components)
+    into = None if parsed.returns is None else parsed.returns.into
+    return BoundQuery(
+        name=query.name or into or f"q{digest.hex()[:8]}",
+        schema=schema,
+        pattern=bound.pattern,
+        components=bound.components,
+        alternatives=options,
+        strategy=strategy.kind,
+        conditions=conditions,
+        partition=tuple(item.attribute for item in conditions.equivalences if item.partitions),
+        window=_window(parsed, schema, params, checking),
+        output=parsed.output.mode if parsed.output is not None else tree.OutputMode.ALL,
+        timeouts=parsed.timeouts,
+        returns=returns,
+        into=into,
+        digest=digest,
+        warnings=warnings,
+    )
+
+
+def _window(parsed: tree.Query, schema: Schema, params: dict[str, object], checking: bool) -> Window | None:
+    if parsed.within is None:
+        return None
+    if checking:
+        open_ones = [
+            term.amount.name for term in parsed.within.duration.terms if isinstance(term.amount, tree.Parameter)
+        ]
+        if any(name not in params for name in open_ones):
+            return Window(1, parsed.within.inclusive, events=False)
+    return bind_window(parsed.within, schema.clock, params)
+
+
+def _event_class(name: tree.TypeName, schema: Schema) -> EventClass:
+    declared = schema.classes.get(name.name)
+    if declared is None:
+        patterns.type_test(name, schema)
+        return EventClass(name.name, (name.name,))
+    for part in declared.types:
+        patterns.type_test(part, schema)
+    types = tuple(part.name for part in declared.types)
+    if declared.predicate is None:
+        return EventClass(name.name, types)
+    scopes = Scopes(schema, {"": Component("", (EventClass(name.name, types),))})
+    return EventClass(name.name, types, clauses_of(scopes.condition(declared.predicate), declared.predicate.span))
+
+
+def _check_strategy_variables(strategy: tree.Strategy, bound: patterns.BoundPattern) -> None:
+    if strategy.variables is None:
+        return
+    known = {component.variable: component for component in bound.components}
+    named = set()
+    for item in strategy.variables:
+        if item.name not in known:
+            raise StrategyVariables(
+                f"`{item.name}` is no variable of the pattern", item.span, hint=did_you_mean(item.name, known)
+            )
+        if item.name in named:
+            raise StrategyVariables(f"`{item.name}` is listed twice", item.span)
+        if item.brackets != (known[item.name].kind is not patterns.Kind.SINGLE):
+            right = item.name if item.brackets else f"{item.name}[]"
+            raise StrategyVariables(
+                f"`{item.name}` is written otherwise in the pattern", item.span, hint=f"write `{right}`"
+            )
+        named.add(item.name)
+    missing = [name for name in known if name not in named]
+    if missing:
+        raise StrategyVariables(
+            f"the list leaves out `{missing[0]}`", strategy.span, hint="name every variable, or leave the list out"
+        )
+
+
+def _sometimes_absent(pattern: Pattern, inside: bool = False) -> frozenset[str]:
+    if isinstance(pattern, Leaf):
+        absent = inside or pattern.component.optional
+        return frozenset({pattern.component.variable}) if absent else frozenset()
+    inside = inside or isinstance(pattern, Disjunction)
+    return frozenset().union(*(_sometimes_absent(part, inside) for part in pattern.parts))
+
+
+def _check_output(parsed: tree.Query, *, lines: bool) -> None:
+    if parsed.timeouts is not None:
+        if parsed.within is None:
+            raise TimeoutsNotAvailable(
+                "TIMEOUTS needs a window that can close", parsed.pattern.span, hint="add `WITHIN …`"
+            )
+        if not lines:
+            raise TimeoutsNotAvailable("TIMEOUTS needs a sequence of plain and Kleene components", parsed.pattern.span)
+    if parsed.output is None or parsed.output.mode is not tree.OutputMode.COMPRESSED:
+        return
+    if parsed.returns is not None:
+        raise OutputNotAvailable("COMPRESSED cannot be combined with RETURN yet", parsed.output.span)
+    if not lines:
+        raise OutputNotAvailable("COMPRESSED needs a sequence of plain and Kleene components", parsed.output.span)
+
+
+def _digest(query: Query, schema: Schema, parts: tuple[Component, ...]) -> bytes:
+    """What names the query in match ids: its canonical text, its parameters, and the classes that it uses."""
+    bare = tree.Query(
+        query.tree.pattern,
+        query.tree.strategy,
+        query.tree.where,
+        query.tree.within,
+        query.tree.output,
+        query.tree.timeouts,
+        query.tree.returns,
+    )
+    made = blake2b(format_query(bare).encode(), digest_size=16)
+    for name, value in sorted(query.params.items()):
+        made.update(f"\0{name}={value!r}".encode())
+    for name in sorted({event_class.name for component in parts for event_class in component.classes}):
+        if name in schema.classes:
+            made.update(b"\0" + format_declaration(schema.classes[name]).encode())
+    return made.digest()

@@ -1,0 +1,252 @@
+"""What the columns of a stream mean: type, time, tie-breaker, attributes of each type, event classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
+
+from kleene.errors import BadDeclaration, BadTimeColumn, MissingColumn, did_you_mean
+from kleene.lang import parse_class, parse_declarations, tree
+from kleene.lang.format import format_duration
+from kleene.pattern.clock import Clock, ClockKind, tick_length
+from kleene.pattern.types import TYPE_NAMES, ValueType
+
+ColumnTypes = Mapping[str, ValueType | str] | Iterable[str]
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Schema:
+    """The description of a stream of events.
+
+    type           the column that holds an event's type, unless `constant_type` names the type of all events
+    time           the column that holds an event's time (its end, for events that last)
+    tie_breaker    the column that orders events of equal time
+    start          the column that holds the start of events that last
+    types          the attributes of each type; none declared means that every type has every column
+    classes        names for a type test and a predicate: {"Google": "Stock WHERE name = 'Google'"}
+    columns        the types of the columns, where they are known (`infer` takes them from data)
+    tick           how long one step of an integer time column is: "1 second"
+
+    >>> Schema(types={"Shelf": {"tag_id": "string"}}).attributes_of("Shelf")["tag_id"]
+    <ValueType.STRING: 'string'>
+    """
+
+    type: str = "type"
+    time: str = "ts"
+    tie_breaker: str | None = None
+    start: str | None = None
+    types: Mapping[str, Mapping[str, ValueType]] = field(default_factory=dict)
+    classes: Mapping[str, tree.ClassDeclaration] = field(default_factory=dict)
+    columns: Mapping[str, ValueType] | None = None
+    constant_type: str | None = None
+    tick: str | None = None
+    clock: Clock = field(default_factory=Clock)
+    # Types that other queries make (RETURN … INTO S); they leave an open schema open.
+    made_types: Mapping[str, Mapping[str, ValueType]] = field(default_factory=dict)
+    _key: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self,
+        type: str = "type",
+        time: str = "ts",
+        tie_breaker: str | None = None,
+        start: str | None = None,
+        types: Mapping[str, ColumnTypes] | None = None,
+        classes: Mapping[str, str | tree.ClassDeclaration] | None = None,
+        columns: ColumnTypes | None = None,
+        constant_type: str | None = None,
+        tick: str | None = None,
+        clock: Clock | None = None,
+        made_types: Mapping[str, ColumnTypes] | None = None,
+    ) -> None:
+        assign = object.__setattr__
+        assign(self, "type", type)
+        assign(self, "time", time)
+        assign(self, "tie_breaker", tie_breaker)
+        assign(self, "start", start)
+        assign(self, "types", MappingProxyType({name: _columns(given) for name, given in (types or {}).items()}))
+        assign(
+            self, "classes", MappingProxyType({name: _class(name, given) for name, given in (classes or {}).items()})
+        )
+        assign(self, "columns", None if columns is None else MappingProxyType(_columns(columns)))
+        assign(self, "constant_type", constant_type)
+        assign(self, "tick", tick)
+        assign(self, "clock", self._clock(clock))
+        made = {name: _columns(given) for name, given in (made_types or {}).items()}
+        assign(self, "made_types", MappingProxyType(made))
+        assign(self, "_key", self._make_key())
+
+    def _clock(self, given: Clock | None) -> Clock:
+        length = None if self.tick is None else tick_length(self.tick)
+        if given is not None and given.kind is not ClockKind.UNKNOWN:
+            return Clock(given.kind, given.nanoseconds if length is None else length, given.zoned)
+        kind = (self.columns or {}).get(self.time, ValueType.UNKNOWN)
+        if kind is ValueType.INT or (kind is ValueType.UNKNOWN and length is not None):
+            return Clock(ClockKind.TICKS, length)
+        if kind in (ValueType.TIMESTAMP, ValueType.ZONED):
+            return Clock(ClockKind.TIMESTAMP, None, kind is ValueType.ZONED)
+        if kind is not ValueType.UNKNOWN:
+            raise BadTimeColumn(
+                f"column `{self.time}` holds {kind.value} values, not times",
+                hint="time is an integer column or a timestamp column; name it: Schema(time='…')",
+            )
+        return Clock()
+
+    def _make_key(self) -> tuple[Any, ...]:
+        return (
+            (self.type, self.time, self.tie_breaker, self.start, self.constant_type, self.tick, self.clock),
+            tuple((name, tuple(attributes.items())) for name, attributes in self.types.items()),
+            tuple((name, tuple(attributes.items())) for name, attributes in self.made_types.items()),
+            tuple(self.classes.items()),
+            None if self.columns is None else tuple(self.columns.items()),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """The columns that every event has, whatever its type."""
+        named = [self.type if self.constant_type is None else None, self.time, self.start, self.tie_breaker]
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def closed(self) -> bool:
+        """Whether the set of types is known."""
+        return bool(self.types) or self.constant_type is not None
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        constant = () if self.constant_type is None else (self.constant_type,)
+        return tuple(dict.fromkeys((*self.types, *self.made_types, *constant)))
+
+    def attributes_of(self, type_name: str) -> Mapping[str, ValueType] | None:
+        """The attributes of a type and their types; None when any name may be one."""
+        declared = self.made_types.get(type_name, self.types.get(type_name))
+        if declared is None:
+            return self.columns
+        known = self.columns or {}
+        attributes = {name: self._column_type(name) for name in self.own_columns}
+        for name, kind in declared.items():
+            attributes[name] = known.get(name, kind) if kind is ValueType.UNKNOWN else kind
+        return attributes
+
+    def _column_type(self, name: str) -> ValueType:
+        kind = (self.columns or {}).get(name, ValueType.UNKNOWN)
+        if name in (self.time, self.start) and kind is ValueType.UNKNOWN:
+            times = {ClockKind.TICKS: ValueType.INT, ClockKind.UNKNOWN: ValueType.UNKNOWN}
+            return times.get(self.clock.kind, ValueType.ZONED if self.clock.zoned else ValueType.TIMESTAMP)
+        if name == self.type and kind is ValueType.UNKNOWN:
+            return ValueType.STRING
+        return kind
+
+    def with_columns(self, columns: Mapping[str, ValueType], clock: Clock) -> Schema:
+        """This schema on data with these columns: what was not declared is filled in, what is missing is an error."""
+        for role, name in (("time", self.time), ("start", self.start), ("tie-breaker", self.tie_breaker)):
+            if name is not None and name not in columns:
+                raise _missing(role, name, columns)
+        if self.constant_type is None and self.type not in columns:
+            raise _missing("type", self.type, columns)
+        return _replaced(self, columns=columns, clock=clock)
+
+    def adding_types(self, types: Mapping[str, Mapping[str, ValueType]]) -> Schema:
+        """This schema with the types that other queries make."""
+        return _replaced(self, made_types={**self.made_types, **types})
+
+    def declaring_types(self, types: Mapping[str, Mapping[str, ValueType]]) -> Schema:
+        """This schema with these types and their attributes."""
+        return _replaced(self, types=types)
+
+    @staticmethod
+    def from_declarations(declarations: Sequence[tree.Declaration] | str) -> Schema:
+        """The schema that `DECLARE …` statements describe."""
+        if isinstance(declarations, str):
+            declarations = parse_declarations(declarations)
+        return Schema().declaring(declarations)
+
+    def declaring(self, declarations: Sequence[tree.Declaration]) -> Schema:
+        """This schema changed by declarations; what they say goes before what it said."""
+        given: dict[str, Any] = {"types": dict(self.types), "classes": dict(self.classes)}
+        seen: set[str] = set()
+        for declaration in declarations:
+            if isinstance(declaration, tree.StreamDeclaration):
+                given.update(_stream_fields(declaration))
+                continue
+            if declaration.name in seen:
+                raise BadDeclaration(f"`{declaration.name}` is declared twice", declaration.span)
+            seen.add(declaration.name)
+            if isinstance(declaration, tree.TypeDeclaration):
+                given["types"][declaration.name] = _declared_attributes(declaration)
+            else:
+                given["classes"][declaration.name] = declaration
+        return _replaced(self, **given)
+
+
+def _replaced(schema: Schema, **changes: Any) -> Schema:
+    kept = {entry.name: getattr(schema, entry.name) for entry in fields(schema) if entry.init}
+    return Schema(**{**kept, **changes})
+
+
+def _stream_fields(declaration: tree.StreamDeclaration) -> dict[str, Any]:
+    named: dict[str, Any] = {
+        "type": declaration.type_column,
+        "constant_type": declaration.constant_type,
+        "time": declaration.time,
+        "start": declaration.start,
+        "tie_breaker": declaration.tie_breaker,
+    }
+    given = {name: value for name, value in named.items() if value is not None}
+    if declaration.time_type is not None:
+        kind = _type_named(declaration.time_type, declaration)
+        if kind is ValueType.INT:
+            given["clock"] = Clock(ClockKind.TICKS)
+        elif kind in (ValueType.TIMESTAMP, ValueType.ZONED):
+            given["clock"] = Clock(ClockKind.TIMESTAMP, zoned=kind is ValueType.ZONED)
+        else:
+            raise BadDeclaration("time is an int or a timestamp", declaration.span)
+    if declaration.tick is not None:
+        given["tick"] = format_duration(declaration.tick)
+    return given
+
+
+def _declared_attributes(declaration: tree.TypeDeclaration) -> dict[str, ValueType]:
+    attributes: dict[str, ValueType] = {}
+    for name, kind in declaration.attributes:
+        if name in attributes:
+            raise BadDeclaration(f"attribute `{name}` is declared twice", declaration.span)
+        attributes[name] = ValueType.UNKNOWN if kind is None else _type_named(kind, declaration)
+    return attributes
+
+
+def _type_named(name: str, at: tree.Declaration | None = None) -> ValueType:
+    kind = TYPE_NAMES.get(name.casefold())
+    if kind is None:
+        raise BadDeclaration(
+            f"unknown type of values `{name}`", None if at is None else at.span, hint=did_you_mean(name, TYPE_NAMES)
+        )
+    return kind
+
+
+def _columns(given: ColumnTypes) -> Mapping[str, ValueType]:
+    if isinstance(given, Mapping):
+        return {name: kind if isinstance(kind, ValueType) else _type_named(kind) for name, kind in given.items()}
+    return dict.fromkeys(given, ValueType.UNKNOWN)
+
+
+def _class(name: str, given: str | tree.ClassDeclaration) -> tree.ClassDeclaration:
+    if isinstance(given, tree.ClassDeclaration):
+        return given
+    types, predicate = parse_class(given)
+    return tree.ClassDeclaration(name, types, predicate)
+
+
+def _missing(role: str, name: str, columns: Iterable[str]) -> MissingColumn:
+    near = did_you_mean(name, columns)
+    return MissingColumn(
+        f"the events have no {role} column `{name}`", hint=f"{near or 'name it'} set Schema(…) to name the columns"
+    )

@@ -1,0 +1,214 @@
+"""Patterns that are not lines, by definition: every assignment of events that satisfies the structure and WHERE.
+
+Conjunction, nesting and ZStream's closure exist under skip till any match only, where a match is whatever satisfies
+the definition. Parts are combined from left to right; a clause is tested as soon as all its variables are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations
+
+from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Scope, Which, references, variables
+from kleene.pattern.nodes import Component, Conjunction, Kind, Leaf, Pattern, Sequence, components
+from kleene.pattern.query import BoundQuery
+from kleene.testing.automaton import within_window
+from kleene.testing.limits import Limits
+from kleene.testing.matches import Match
+from kleene.testing.timeline import Event, Timeline, in_class
+from kleene.testing.values import Environment, holds
+
+Selected = dict[str, tuple[Event, ...]]
+
+
+class Assignments:
+    """One alternative of a query, as a tree of sequences and conjunctions."""
+
+    def __init__(self, query: BoundQuery, pattern: Pattern, timeline: Timeline, limits: Limits) -> None:
+        self.query = query
+        self.pattern = pattern
+        self.timeline = timeline
+        self.limits = limits
+        self.present = {component.variable for component in components(pattern) if not component.negated}
+        self.closures = [c for c in components(pattern) if c.kind is Kind.CLOSURE and not c.negated]
+
+    def run(self) -> list[Match]:
+        matches = [
+            Match(self.query.positives, complete)
+            for selected in self.assign(self.pattern)
+            for complete in self.with_closures(selected)
+            if self.is_match(complete)
+        ]
+        self.limits.check_matches(len(matches))
+        return matches
+
+    # Structure
+
+    def assign(self, pattern: Pattern) -> list[Selected]:
+        """Every way to give the pattern's places to events; closures are left for later."""
+        if isinstance(pattern, Leaf):
+            return [{pattern.component.variable: events} for events in self.leaf(pattern.component)]
+        assert isinstance(pattern, Sequence | Conjunction)
+        parts = [part for part in pattern.parts if not _is_later(part)]
+        ordered = isinstance(pattern, Sequence)
+        found: list[Selected] = [{}]
+        previous: Pattern | None = None
+        for part in parts:
+            options = self.assign(part)
+            found = [
+                {**left, **right}
+                for left in found
+                for right in options
+                if self.fits(left, right, previous if ordered else None)
+            ]
+            self.limits.check_runs(len(found))
+            previous = part
+        return found
+
+    def fits(self, left: Selected, right: Selected, previous: Pattern | None) -> bool:
+        """An event fills one place; a sequence goes by Before; what is known already must hold."""
+        used = {event.index for events in left.values() for event in events}
+        new = [event for events in right.values() for event in events]
+        if any(event.index in used for event in new):
+            return False
+        if previous is not None and not self.timeline.all_before(_events(left, previous), new):
+            return False
+        together = {**left, **right}
+        return self.window_holds(together) and self.known_clauses_hold(together, newly=set(right))
+
+    def leaf(self, component: Component) -> Iterator[tuple[Event, ...]]:
+        candidates = [event for event in self.timeline.events if self.selectable(component, event)]
+        if component.kind is Kind.SINGLE:
+            yield from ((event,) for event in candidates if self.holds_alone(component, (event,)))
+            return
+        longest = len(candidates) if component.maximum is None else min(component.maximum, len(candidates))
+        for length in range(component.minimum, longest + 1):
+            for events in combinations(candidates, length):
+                if self.is_increasing(events) and self.holds_alone(component, events):
+                    yield events
+
+    def is_increasing(self, events: tuple[Event, ...]) -> bool:
+        return all(self.timeline.before(x, y) for x, y in zip(events, events[1:], strict=False))
+
+    def selectable(self, component: Component, event: Event) -> bool:
+        return self.timeline.key(event) is not None and in_class(self.timeline, component, event)
+
+    # Closures (ZStream §4.4.5)
+
+    def with_closures(self, selected: Selected) -> Iterator[Selected]:
+        """Fill in the groups, each between its neighbours."""
+        pending = [selected]
+        for closure in self.closures:
+            pending = [grown for one in pending for grown in self.groups(closure, one)]
+        yield from pending
+
+    def groups(self, closure: Component, selected: Selected) -> Iterator[Selected]:
+        members = self.members(closure, selected)
+        if closure.maximum is None:
+            if len(members) >= closure.minimum:
+                yield {**selected, closure.variable: members}
+            return
+        for start in range(len(members) - closure.maximum + 1):
+            yield {**selected, closure.variable: members[start : start + closure.maximum]}
+
+    def members(self, closure: Component, selected: Selected) -> tuple[Event, ...]:
+        """The events between the neighbours that satisfy the conditions on a single member, in canonical order."""
+        used = {event.index for events in selected.values() for event in events}
+        conditions = self.query.conditions.members.get(closure.variable, ())
+        between = self.between(closure, selected)
+
+        def is_member(event: Event) -> bool:
+            if event.index in used or not self.selectable(closure, event) or not between(event):
+                return False
+            environment = Environment(self.timeline, selected, event)
+            return all(holds(clause, environment) for clause in conditions)
+
+        return tuple(event for event in self.timeline.events if is_member(event))
+
+    def between(self, component: Component, selected: Selected) -> Callable[[Event], bool]:
+        """Whether an event lies wholly between the neighbours; the window bounds a missing one."""
+        before, after = neighbours(self.pattern, component, selected)
+        return lambda event: lies_between(self.query, self.timeline, event, before, after, selected)
+
+    # Conditions
+
+    def holds_alone(self, component: Component, events: tuple[Event, ...]) -> bool:
+        return self.known_clauses_hold({component.variable: events}, newly={component.variable})
+
+    def known_clauses_hold(self, selected: Selected, newly: set[str]) -> bool:
+        known = set(selected)
+        for clause in self.query.conditions.positive:
+            needed = variables(clause) & self.present
+            if needed <= known and (needed & newly or not needed) and not clause_holds(clause, selected, self.timeline):
+                return False
+        return True
+
+    def window_holds(self, selected: Selected) -> bool:
+        match = Match(self.query.positives, selected)
+        return within_window(self.query, self.timeline, match.first(self.timeline), match.last(self.timeline))
+
+    def is_match(self, selected: Selected) -> bool:
+        if not self.window_holds(selected):
+            return False
+        return all(clause_holds(clause, selected, self.timeline) for clause in self.query.conditions.positive)
+
+
+def clause_holds(clause: Clause, selected: Selected, timeline: Timeline) -> bool:
+    """A clause on a complete assignment; one that names `a[i]` must hold for every i > 1."""
+    iterating = _iterating(clause)
+    if iterating is None:
+        return holds(clause, Environment(timeline, selected))
+    events = selected.get(iterating, ())
+    return all(
+        holds(clause, Environment(timeline, {**selected, iterating: events[:place]}, events[place]))
+        for place in range(1, len(events))
+    )
+
+
+def _iterating(clause: Clause) -> str | None:
+    for reference in references(clause):
+        if isinstance(reference, Attribute) and reference.which in (Which.CURRENT, Which.PREVIOUS):
+            return reference.variable
+        if isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR:
+            return reference.variable
+    return None
+
+
+def _is_later(part: Pattern) -> bool:
+    return isinstance(part, Leaf) and (part.component.negated or part.component.kind is Kind.CLOSURE)
+
+
+def _events(selected: Selected, pattern: Pattern) -> list[Event]:
+    return [event for component in components(pattern) for event in selected.get(component.variable, ())]
+
+
+def neighbours(pattern: Pattern, component: Component, selected: Selected) -> tuple[list[Event], list[Event]]:
+    """The events of the nearest parts on both sides that are present in the match."""
+    if isinstance(pattern, Leaf):
+        return [], []
+    for place, part in enumerate(pattern.parts):
+        if isinstance(part, Leaf) and part.component is component:
+            if not isinstance(pattern, Sequence):
+                return [], []
+            return _nearest(selected, reversed(pattern.parts[:place])), _nearest(selected, pattern.parts[place + 1 :])
+        if component in components(part):
+            return neighbours(part, component, selected)
+    return [], []
+
+
+def _nearest(selected: Selected, parts: Iterable[Pattern]) -> list[Event]:
+    return next((events for part in parts if (events := _events(selected, part))), [])
+
+
+def lies_between(
+    query: BoundQuery, timeline: Timeline, event: Event, before: list[Event], after: list[Event], selected: Selected
+) -> bool:
+    """Near bounds go by Before; a far bound is the window's (the semantics page §3, Negation)."""
+    if not timeline.all_before(before, [event]) or not timeline.all_before([event], after):
+        return False
+    if before and after:
+        return True
+    match = Match(query.positives, selected)
+    if not before:
+        return within_window(query, timeline, event, match.last(timeline))
+    return within_window(query, timeline, match.first(timeline), event)

@@ -1,0 +1,208 @@
+"""The definition of a match, tested on one assignment of events to the places of one alternative."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from kleene.lang.tree import SelectionStrategy
+from kleene.testing.brute.conditions import Clause, Phase, holds
+from kleene.testing.brute.pattern import InOrder, Never, Place, Shape, Together, places
+from kleene.testing.brute.question import Question
+from kleene.testing.brute.runs import Run
+from kleene.testing.brute.stream import Event, all_before, before
+from kleene.testing.brute.values import Assignment
+
+
+def events_of(shape: Shape, chosen: Assignment) -> tuple[Event, ...]:
+    return tuple(event for place in places(shape, negated=False) for event in chosen.get(place.name, ()))
+
+
+def in_order(shape: Shape, chosen: Assignment) -> bool:
+    """Sequences and lists keep Before (§1), as far as the places are assigned; `&` may pair simultaneous events."""
+    match shape:
+        case Place():
+            events = chosen.get(shape.name, ())
+            return not shape.is_list or all(before(x, y) for x, y in pairwise(events))
+        case InOrder(parts):
+            spans = [events for part in parts if (events := events_of(part, chosen))]
+            following = all(all_before(x, y) for i, x in enumerate(spans) for y in spans[i + 1 :])
+            return following and all(in_order(part, chosen) for part in parts)
+        case Together(parts):
+            return all(in_order(part, chosen) for part in parts)
+    return True
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An assignment of events to the places of an alternative, with the questions that decide whether it is a match."""
+
+    question: Question
+    shape: Shape
+    chosen: Assignment
+
+    def is_match(self) -> bool:
+        """§3: order, window, WHERE, closure groups, strategy; then negation."""
+        return (
+            in_order(self.shape, self.chosen)
+            and self.fits_window()
+            and self.satisfies_where()
+            and all(self.is_group(place) for place in self.places if place.is_closure)
+            and self.follows_strategy()
+            and not self.is_negated()
+        )
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        return tuple(places(self.shape, negated=False))
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        return events_of(self.shape, self.chosen)
+
+    @property
+    def parts(self) -> tuple[Shape, ...]:
+        """The top-level sequence; a pattern that is none is a sequence of one part."""
+        return self.shape.parts if isinstance(self.shape, InOrder) else (self.shape,)
+
+    # Window
+
+    def distance(self, first: Sequence[Event], last: Sequence[Event]) -> Any:
+        """From the smallest start to the largest end, in time or in positions (§3 Window)."""
+        assert self.question.window is not None
+        if self.question.window.counts_events:
+            return max(map(self.position, last)) - min(map(self.position, first))
+        return max(event.end for event in last) - min(event.start for event in first)
+
+    def position(self, event: Event) -> int:
+        """The number of the partition's events before it."""
+        return sum(before(other, event) for other in self.partition)
+
+    @cached_property
+    def partition(self) -> tuple[Event, ...]:
+        stream, attributes = self.question.stream, self.question.partition
+        key = stream.key(self.events[0], attributes)
+        return () if key is None else stream.partition(attributes, key)
+
+    def fits_window(self) -> bool:
+        window = self.question.window
+        return window is None or window.admits(self.distance(self.events, self.events))
+
+    # Conditions
+
+    def satisfies_where(self) -> bool:
+        """P₊ and the equivalence tests hold for the whole assignment."""
+        pairs = ((event, self.events[:i]) for i, event in enumerate(self.events))
+        return all(self.question.equivalent(event, others) for event, others in pairs) and all(
+            self._holds_throughout(clause) for clause in self.question.positive_clauses
+        )
+
+    def _holds_throughout(self, clause: Clause) -> bool:
+        """A conjunct with `a[i]` speaks of every i > 1, one on a closure's members of every member."""
+        taken = {variable for variable, phase in self.question.identifiers.of(clause) if phase is Phase.TAKE}
+        if not taken:
+            return holds(clause, self.question.bind(self.chosen))
+        (variable,) = taken
+        events = self.chosen.get(variable, ())
+        if variable in self.question.identifiers.closures:
+            return all(holds(clause, self.question.bind({**self.chosen, variable: (event,)})) for event in events)
+        return all(holds(clause, self.question.bind(self.chosen, turn)) for turn in range(1, len(events)))
+
+    # ZStream's closure
+
+    def is_group(self, closure: Place) -> bool:
+        """§3 ZStream's closure: the maximal group between its neighbours, or n successive members."""
+        members = tuple(event for event in self.question.stream.events if self._may_join(closure, event))
+        group = self.chosen[closure.name]
+        if closure.slides:
+            runs = (members[i : i + closure.low] for i in range(len(members) - closure.low + 1))
+            return group in runs
+        return group == members
+
+    def _may_join(self, closure: Place, event: Event) -> bool:
+        others = {name: events for name, events in self.chosen.items() if name != closure.name}
+        rest = tuple(other for events in others.values() for other in events)
+        if event in rest or not closure.admits(event):
+            return False
+        choosing = (
+            clause
+            for clause in self.question.positive_clauses
+            if (closure.name, Phase.TAKE) in self.question.identifiers.of(clause)
+        )
+        binding = self.question.bind({**others, closure.name: (event,)})
+        return (
+            self._lies_between(event, closure, others)
+            and self.question.equivalent(event, rest)
+            and all(holds(clause, binding) for clause in choosing)
+        )
+
+    def _lies_between(self, event: Event, place: Place, chosen: Assignment) -> bool:
+        """After the nearest events before the place and before those after it; at an end the window is the bound."""
+        for sequence in _sequences(self.shape):
+            for i, part in enumerate(sequence.parts):
+                if part is place or (isinstance(part, Never) and place in part.places):
+                    left = _nearest(sequence.parts[:i][::-1], chosen)
+                    right = _nearest(sequence.parts[i + 1 :], chosen)
+                    return self._bounded(event, left, right, events_of(self.shape, chosen))
+        raise NotImplementedError(f"{place.name} stands in no sequence")
+
+    def _bounded(
+        self, event: Event, left: tuple[Event, ...], right: tuple[Event, ...], match: tuple[Event, ...]
+    ) -> bool:
+        """Near bounds go by Before; the far bounds are t_last − T and t_first + T (§3 Negation)."""
+        if not (all_before(left, (event,)) and all_before((event,), right)):
+            return False
+        if left and right:
+            return True
+        assert self.question.window is not None
+        reach = self.distance(match, (event,)) if left else self.distance((event,), match)
+        return self.question.window.admits(reach)
+
+    # Negation
+
+    def is_negated(self) -> bool:
+        """§3 Negation: an event of a negated class that satisfies P₋ lies between the neighbours."""
+        return any(
+            self._forbids(place, event)
+            for sequence in _sequences(self.shape)
+            for part in sequence.parts
+            if isinstance(part, Never)
+            for place in part.places
+            for event in self.question.stream.events
+        )
+
+    def _forbids(self, place: Place, event: Event) -> bool:
+        binding = self.question.bind({**self.chosen, place.name: (event,)})
+        return (
+            place.admits(event)
+            and self._lies_between(event, place, self.chosen)
+            and self.question.equivalent(event, self.events)
+            and all(holds(clause, binding) for clause in self.question.negative_clauses(place.name))
+        )
+
+    # Strategy
+
+    def follows_strategy(self) -> bool:
+        """§3 Selection strategies: what lies between two selected events could be ignored."""
+        if self.question.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH:
+            return True
+        return Run(self.question, self.shape, self.parts, self.chosen).is_possible()
+
+
+def _sequences(shape: Shape) -> Iterator[InOrder]:
+    match shape:
+        case InOrder(parts):
+            yield shape
+            for part in parts:
+                yield from _sequences(part)
+        case Together(parts):
+            for part in parts:
+                yield from _sequences(part)
+
+
+def _nearest(parts: Sequence[Shape], chosen: Assignment) -> tuple[Event, ...]:
+    """The events of the nearest part that has any: an absent component is no neighbour."""
+    return next((events for part in parts if (events := events_of(part, chosen))), ())

@@ -1,0 +1,139 @@
+"""The places of a pattern and its alternatives: the semantics page §3 Patterns and Not lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from kleene.lang import tree
+from kleene.testing.brute.stream import Event
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """One component: what may stand there, and how often. A closure is ZStream's, a list is SASE+'s."""
+
+    name: str
+    types: tuple[str, ...]
+    low: int = 1
+    high: int | None = 1
+    is_list: bool = False
+    is_closure: bool = False
+    # ZStream's `B^n`: n successive members instead of all.
+    slides: bool = False
+
+    @property
+    def optional(self) -> bool:
+        """`A?` and `A*` mean the union with and without; an empty closure group is not a union but one result."""
+        return self.low == 0 and not self.is_closure
+
+    def admits(self, event: Event) -> bool:
+        """The class test; an event without a type is of no class."""
+        return event.type in self.types
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Never:
+    """Negated components at one point of a sequence: `!B`, `!(B | C)`, `!B & !C`."""
+
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InOrder:
+    parts: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Together:
+    parts: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Either:
+    parts: tuple[Shape, ...]
+
+
+Shape = Place | Never | InOrder | Together | Either
+
+
+def read_pattern(pattern: tree.Pattern) -> Shape:
+    """The syntax tree with every component named; a second bare component of one type is `A_2`."""
+    return _shape(pattern, {})
+
+
+def _shape(pattern: tree.Pattern, bare: dict[str, int]) -> Shape:
+    match pattern:
+        case tree.Component():
+            return _place(pattern, bare)
+        case tree.Negation(operand):
+            return Never(tuple(places(_shape(operand, bare))))
+        case tree.Sequence(parts):
+            return InOrder(tuple(_shape(part, bare) for part in parts))
+        case tree.Disjunction(parts):
+            return Either(tuple(_shape(part, bare) for part in parts))
+        case tree.Conjunction(parts):
+            shapes = tuple(_shape(part, bare) for part in parts)
+            if all(isinstance(shape, Never) for shape in shapes):
+                return Never(tuple(place for shape in shapes for place in places(shape)))
+            return Together(shapes)
+    raise NotImplementedError(f"no meaning for {pattern!r}")
+
+
+def _place(component: tree.Component, bare: dict[str, int]) -> Place:
+    types = tuple(item.name for item in component.types)
+    name = component.variable
+    if name is None:
+        bare[types[0]] = bare.get(types[0], 0) + 1
+        name = types[0] if bare[types[0]] == 1 else f"{types[0]}_{bare[types[0]]}"
+    repetition = component.repetition
+    if repetition is None:
+        return Place(name, types)
+    low, high = repetition.minimum, repetition.maximum
+    if repetition.mark is tree.Mark.OPTIONAL:
+        return Place(name, types, low, high)
+    if component.brackets:
+        return Place(name, types, low, high, is_list=True)
+    return Place(name, types, low, high, is_closure=True, slides=repetition.mark is tree.Mark.POWER)
+
+
+def places(shape: Shape | None, *, negated: bool = True) -> Iterator[Place]:
+    """Every place below a shape in the order of the text."""
+    match shape:
+        case Place():
+            yield shape
+        case Never(below):
+            if negated:
+                yield from below
+        case InOrder(parts) | Together(parts) | Either(parts):
+            for part in parts:
+                yield from places(part, negated=negated)
+
+
+def alternatives(shape: Shape) -> Iterator[Shape | None]:
+    """The shapes without `|` and `?` whose results are united; None is the shape that holds no event (§3 Not lines)."""
+    match shape:
+        case Place():
+            if shape.optional:
+                yield None
+            yield shape
+        case Never():
+            yield shape
+        case Either(parts):
+            for part in parts:
+                yield from alternatives(part)
+        case InOrder(parts) | Together(parts):
+            for choice in product(*(tuple(alternatives(part)) for part in parts)):
+                yield _joined(type(shape), choice)
+
+
+def _joined(kind: type[InOrder] | type[Together], parts: tuple[Shape | None, ...]) -> Shape | None:
+    """A sequence inside a sequence is one sequence; so is a conjunction inside a conjunction."""
+    flat: list[Shape] = []
+    for part in parts:
+        if part is not None:
+            flat.extend(part.parts if isinstance(part, kind) else (part,))
+    if len(flat) < 2 and not any(isinstance(part, Never) for part in flat):
+        return flat[0] if flat else None
+    return kind(tuple(flat))

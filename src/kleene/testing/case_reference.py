@@ -1,0 +1,33 @@
+"""The reference evaluator as an executor of cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kleene.pattern.query import Query
+from kleene.testing.case_check import Observed, RowNumber
+from kleene.testing.cases import Case
+from kleene.testing.reference import reference_match
+from kleene.testing.timeline import Event
+
+
+def run_on_reference(case: Case) -> Observed:
+    queries = [Query(text, params=case.params) for text in case.queries]
+    result = reference_match(case.rows, queries, schema=case.schema)
+    query = result.query
+    return Observed(
+        [match.bindings for match in result.matches],
+        None if query.returns is None else [_returned(row) for row in result.returned],
+        None if query.output.value != "COMPRESSED" else result.compressed,
+        [match.bindings for match in result.timeouts],
+        frozenset(warning.code for warning in query.warnings),
+    )
+
+
+def _returned(row: dict[str, Any]) -> dict[str, Any]:
+    def shown(value: Any) -> Any:
+        if isinstance(value, Event):
+            return RowNumber(value.index)
+        return tuple(map(shown, value)) if isinstance(value, tuple) else value
+
+    return {name: shown(value) for name, value in row.items()}

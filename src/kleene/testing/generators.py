@@ -1,0 +1,305 @@
+"""Random queries with random streams, by stratum: each stratum is one rule of the semantics page, mixed with others.
+
+`random_case(Random(7), "negation")` is quick and repeatable; `cases("negation")` is the same for hypothesis. Queries
+are valid, streams have at most eight events of few types and small domains, and windows are of the streams' length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from kleene.testing.generated_queries import (
+    ATTRIBUTES,
+    TYPES,
+    Names,
+    Part,
+    Role,
+    Speaker,
+    Tree,
+    Wishes,
+    draw_bare_line,
+    draw_line,
+    draw_tree,
+    parts_of,
+    render,
+)
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+COLUMN_TYPES = {"type": "string", "ts": "int", "id": "int", "x": "int", "y": "float", "s": "string", "f": "bool"}
+MOST_EVENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedCase:
+    """A query, the rows it runs over, and the schema: attributes by type (None is open), tie-breaker, start column."""
+
+    query_text: str
+    events: list[dict[str, Any]]
+    types: dict[str, set[str]] | None = None
+    tie_breaker: str | None = None
+    start: str | None = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        more = [name for name in (self.tie_breaker, self.start) if name is not None]
+        return {**COLUMN_TYPES, **dict.fromkeys(more, "int")}
+
+
+_SOME_OF_EACH = Wishes(kleene=0.1, optional=0.05, negation=0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """What a stratum draws; a chance is that of a feature which the stratum is not about."""
+
+    strategy: str | None = None
+    # The operators of patterns that are no lines; empty means a line.
+    signs: str = ""
+    depth: int = 1
+    wishes: Wishes = _SOME_OF_EACH
+    lengths: Sequence[int] = (2, 2, 3, 3, 4)
+    # How many conditions, and how deeply AND, OR and NOT nest in them.
+    conditions: Sequence[int] = (0, 1, 1, 2)
+    nesting: Sequence[int] = (0, 0, 1)
+    arithmetic: float = 0.1
+    equivalence: float = 0.5
+    ties: float = 0.1
+    tie_breaker: float = 0.0
+    durations: float = 0.0
+    nulls: float = 0.02
+    declared: float = 0.3
+    lacking: float = 0.0
+    count_window: float = 0.1
+    output: str | None = None
+    # How likely nothing has a variable, and an equivalence test stands below OR or NOT.
+    nameless: float = 0.0
+    deep_equivalence: float = 0.0
+
+
+_CONTIGUOUS = Wishes(kleene=0.4, optional=0.12, negation=0.12, any_of=0.2)
+
+STRATA: dict[str, Stratum] = {
+    "sequence": Stratum(wishes=Wishes(bare=0.2), lengths=(1, 2, 2, 3, 3, 4), nameless=0.08),
+    "strict_contiguity": Stratum("strict_contiguity", wishes=_CONTIGUOUS),
+    "partition_contiguity": Stratum("partition_contiguity", wishes=_CONTIGUOUS, equivalence=0.9),
+    "skip_till_next_match": Stratum("skip_till_next_match", wishes=_CONTIGUOUS, conditions=(0, 1, 2, 2)),
+    "kleene_any": Stratum(wishes=Wishes(kleene=0.6), lengths=(1, 2, 2, 3), conditions=(0, 1, 2, 2)),
+    "negation": Stratum(wishes=Wishes(kleene=0.15, optional=0.08, negation=1.0), lengths=(1, 2, 2, 3)),
+    "optional": Stratum(wishes=Wishes(kleene=0.1, optional=0.5, negation=0.15)),
+    "conjunction": Stratum(signs="&", wishes=Wishes(kleene=0.1, optional=0.1)),
+    "disjunction": Stratum(signs="|", depth=2, wishes=Wishes(kleene=0.1, negation=0.1)),
+    "nested": Stratum(signs=";&|", depth=3, wishes=Wishes(0.08, 0.1, 0.1, 0.15), conditions=(0, 0, 1)),
+    "closure": Stratum(wishes=Wishes(0.08, 0.08, 1.0, 0.15), lengths=(1, 2, 2, 3), equivalence=0.3),
+    "ties": Stratum(ties=0.8, wishes=_CONTIGUOUS, strategy="any of them"),
+    "tie_breaker": Stratum(ties=0.8, tie_breaker=1.0, wishes=_CONTIGUOUS, strategy="any of them"),
+    "durations": Stratum(durations=1.0, wishes=_CONTIGUOUS, strategy="any of them", count_window=0.0),
+    "nulls_missing": Stratum(
+        nulls=0.2, declared=0.9, lacking=0.3, wishes=Wishes(0.15, 0.15, negation=0.15, any_of=0.3)
+    ),
+    "count_window": Stratum(count_window=1.0, wishes=Wishes(kleene=0.2, negation=0.2)),
+    "non_overlap": Stratum(output="NON_OVERLAP", strategy="any of them", wishes=Wishes(kleene=0.2, optional=0.05)),
+    "compressed": Stratum(output="COMPRESSED", strategy="any of them", wishes=Wishes(kleene=0.4, negation=0.1)),
+    "arithmetic": Stratum(arithmetic=0.6, conditions=(1, 1, 2), equivalence=0.2, wishes=Wishes(kleene=0.2)),
+    "boolean_conditions": Stratum(
+        conditions=(1, 1, 2),
+        nesting=(1, 2, 2, 3),
+        wishes=Wishes(kleene=0.2, negation=0.1),
+        lengths=(2, 2, 3),
+        equivalence=0.35,
+        deep_equivalence=0.4,
+    ),
+}
+
+
+def cases(stratum: str) -> SearchStrategy[GeneratedCase]:
+    """The cases of a stratum as a hypothesis strategy."""
+    from hypothesis import strategies
+
+    return strategies.integers(0, 2**32 - 1).map(lambda seed: random_case(Random(seed), stratum))
+
+
+def random_case(rng: Random, stratum: str) -> GeneratedCase:
+    """One case of a stratum; the same state of the generator gives the same case."""
+    return _Draft(rng, STRATA[stratum]).case()
+
+
+class _Draft:
+    """A case while it is drawn: first what is declared, then the query, then a stream that may well match it."""
+
+    def __init__(self, rng: Random, plan: Stratum) -> None:
+        self.rng, self.plan = rng, plan
+        self.tie_breaker = "seq" if self.luck(plan.tie_breaker) else None
+        self.start = "began" if self.luck(plan.durations) else None
+        self.ties = self.luck(plan.ties)
+        self.types = self._types() if self.luck(plan.declared) else None
+        self.tree = self._pattern()
+        self.parts = tuple(parts_of(self.tree))
+        self.strategy = rng.choice(_STRATEGIES) if plan.strategy == "any of them" else plan.strategy
+
+    def luck(self, chance: float) -> bool:
+        return self.rng.random() < chance
+
+    def case(self) -> GeneratedCase:
+        text = self._text()
+        return GeneratedCase(text, self._events(), self.types, self.tie_breaker, self.start)
+
+    def _types(self) -> dict[str, set[str]]:
+        return {name: {a for a in ATTRIBUTES if not self.luck(self.plan.lacking)} for name in TYPES}
+
+    def _pattern(self) -> Tree:
+        plan, names = self.plan, Names()
+        if self.luck(plan.nameless):
+            return draw_bare_line(self.rng)
+        if plan.signs:
+            return draw_tree(self.rng, names, plan.wishes, plan.signs, plan.depth)
+        return draw_line(self.rng, names, plan.wishes, plan.lengths)
+
+    # The query
+
+    def _text(self) -> str:
+        conditions = self._conditions()
+        joined = " AND ".join(conditions)
+        text = f"{self.rng.choice(('PATTERN', 'EVENT'))} {render(self.tree, self.rng)}"
+        if self.strategy is not None:
+            text += f" WHERE {self._strategy()} {{ {joined} }}"
+        elif conditions:
+            text += f" WHERE {joined}"
+        return text + self._window() + (f" OUTPUT {self.plan.output}" if self.plan.output else "")
+
+    def _strategy(self) -> str:
+        if self.luck(0.5):
+            return str(self.strategy)
+        names = [f"{part.variable}{'[]' if part.role is Role.KLEENE else ''}" for part in self.parts]
+        return f"{self.strategy}({', '.join(names)})"
+
+    def _window(self) -> str:
+        """Ends that are negated or closed need a window, which some optional part may turn a middle into."""
+        needed = any(part.role in (Role.NEGATED, Role.CLOSURE) for part in self.parts)
+        inclusive = " INCLUSIVE" if self.luck(0.3) else ""
+        if self.luck(self.plan.count_window):
+            return f" WITHIN {self.rng.randint(2, 7)} EVENTS{inclusive}"
+        if needed or self.luck(0.75):
+            unit = self.rng.choice(("", "", " units", " ticks"))
+            return f" WITHIN {self.rng.randint(3, 12)}{unit}{inclusive}"
+        return ""
+
+    def _has(self, part: Part, attribute: str) -> bool:
+        return self.types is None or attribute == "ts" or any(attribute in self.types[name] for name in part.types)
+
+    def _conditions(self) -> list[str]:
+        if any(part.variable is None for part in self.parts):
+            return []
+        found = [self._condition() for _ in range(self.rng.choice(self.plan.conditions))]
+        if self.luck(self.plan.equivalence):
+            found.insert(self.rng.randint(0, len(found)), self._equivalence())
+        return [condition for condition in found if condition]
+
+    def _equivalence(self) -> str:
+        names = [n for n in ("id", "id", "id", "x") if all(self._has_surely(part, n) for part in self.parts)]
+        if not any(part.role is Role.CLOSURE for part in self.parts):
+            names += [name for name in ("id", "x") if any(self._has(part, name) for part in self.parts)]
+        if not names:
+            return ""
+        name = self.rng.choice(names)
+        texts = [f"[{name}]"] * 6 + [f"[{name} = 1]", *(f"[{name}, {other}]" for other in names if other != name)]
+        return self._deepened(self.rng.choice(texts))
+
+    def _deepened(self, equivalence: str) -> str:
+        """Below OR and NOT an equivalence test is spelled out as pairs, which have to be of single events."""
+        if any(part.role not in (Role.SINGLE, Role.OPTIONAL) for part in self.parts):
+            return equivalence
+        if not self.luck(self.plan.deep_equivalence):
+            return equivalence
+        return self.rng.choice((f"({equivalence} or {self._condition() or 'FALSE'})",) * 3 + (f"not {equivalence}",))
+
+    def _has_surely(self, part: Part, attribute: str) -> bool:
+        return self.types is None or all(attribute in self.types[name] for name in part.types)
+
+    def _condition(self) -> str:
+        """A formula of one kind: about a negated part, a closure's members, a take edge, or the positive parts."""
+        positive = tuple(part for part in self.parts if part.role is not Role.NEGATED)
+        about = self.rng.choice(self.parts)
+        others = tuple(part for part in positive if part.role is not Role.CLOSURE)
+        speaker = self._speaker(positive, None)
+        if about.role is Role.NEGATED:
+            speaker = self._speaker((*positive, about), about)
+        elif about.role is Role.CLOSURE and self.luck(0.6):
+            speaker = self._speaker((*others, about), about)
+        elif about.role is Role.KLEENE and self.luck(0.5):
+            line = not self.plan.signs
+            speaker = self._speaker((*(positive[: positive.index(about)] if line else ()), about), about, taking=True)
+        if not speaker.can_speak():
+            return ""
+        formula = speaker.formula(self.rng.choice(self.plan.nesting))
+        alone = len(self.parts) == 1 and about.role is Role.SINGLE
+        return formula.replace(f"{about.variable}.", "") if alone and self.luck(0.5) else formula
+
+    def _speaker(self, parts: tuple[Part, ...], about: Part | None, taking: bool = False) -> Speaker:
+        return Speaker(self.rng, self._has, parts, about, taking, self.plan.arithmetic)
+
+    # The stream
+
+    def _events(self) -> list[dict[str, Any]]:
+        """Events that could fill the pattern's places in order, others among them, at times that grow."""
+        rng = self.rng
+        kinds: list[tuple[str | None, bool]] = [(kind, True) for kind in self._planted(self.tree)][:MOST_EVENTS]
+        for _ in range(min(MOST_EVENTS - len(kinds), rng.choice((0, 1, 2, 2, 3, 4)))):
+            kind = rng.choice((*TYPES, *TYPES, "E", None)) if self.luck(0.9) else None
+            at_end = self._contiguous() and self.luck(0.6)
+            kinds.insert(rng.choice((0, len(kinds))) if at_end else rng.randint(0, len(kinds)), (kind, False))
+        gaps = (0, 0, 0, 1, 1, 2) if self.ties else (1, 1, 1, 2, 3)
+        now, rows = rng.randint(0, 3), []
+        for kind, planted in kinds:
+            now += rng.choice(gaps) if not planted or self.luck(0.4) or not self.ties else 1
+            rows.append(self._row(kind, now, planted))
+        if self.luck(0.3):
+            rng.shuffle(rows)
+        return rows
+
+    def _contiguous(self) -> bool:
+        return self.strategy in ("strict_contiguity", "partition_contiguity")
+
+    def _planted(self, node: Tree | Part) -> list[str]:
+        rng = self.rng
+        if isinstance(node, Part):
+            count = 0 if node.role is Role.NEGATED else rng.randint(node.low, node.high)
+            return [rng.choice(node.types) for _ in range(count)]
+        if node.sign in ("!|", "!&"):
+            return []
+        if node.sign == "|":
+            return self._planted(rng.choice(node.below))
+        below = [self._planted(child) for child in node.below]
+        if node.sign == "&":
+            rng.shuffle(below)
+        return [kind for kinds in below for kind in kinds]
+
+    def _row(self, kind: str | None, now: int, planted: bool) -> dict[str, Any]:
+        rng = self.rng
+        values: dict[str, Any] = {
+            "id": 1 if self.luck(0.95 if planted else 0.6) else 2,
+            "x": rng.choice((0, 1, 1, 2, 2, 3)),
+            "y": rng.choice((0.0, 0.5, 1.0, 2.5)),
+            "s": rng.choice(("u", "v", "uv")),
+            "f": rng.choice((True, False)),
+        }
+        row: dict[str, Any] = {"type": kind, "ts": now}
+        row.update({name: None if self.luck(self.plan.nulls) else value for name, value in values.items()})
+        if self.tie_breaker is not None:
+            row[self.tie_breaker] = rng.choice((0, 1, 1, 2))
+        if self.start is not None:
+            row[self.start] = now - rng.choice((0, 0, 1, 1, 2, 3))
+        return row
+
+
+_STRATEGIES = (None, "skip_till_any_match", "skip_till_next_match", "strict_contiguity", "partition_contiguity")
+
+
+def schema_of(case: GeneratedCase) -> Mapping[str, Any]:
+    """The arguments of `kleene.Schema` that describe a case's stream."""
+    types = None if case.types is None else {name: sorted(attributes) for name, attributes in case.types.items()}
+    return {"types": types, "tie_breaker": case.tie_breaker, "start": case.start, "columns": case.columns}

@@ -1,0 +1,42 @@
+"""The reference evaluator behind `match`: tables in, tables out. An engine will take its place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.frames.streams import to_table
+from kleene.pattern.query import Query
+from kleene.pattern.schema import Schema
+from kleene.testing.reference import reference_results
+from kleene.testing.tables import bad_row_table, many_table, match_table, timeout_table, with_composites
+
+_LOG = logging.getLogger("kleene")
+
+
+@dataclass(frozen=True)
+class Tables:
+    matches: pa.Table
+    timeouts: pa.Table | None
+    bad_rows: pa.Table
+
+
+def table_outputs(
+    events: Any, queries: Sequence[Query], *, schema: Schema | None = None, several: bool = False
+) -> Tables:
+    """Matches, timeouts and bad rows of one query, or of several in one table."""
+    declarations = [declaration for query in queries for declaration in query.tree.declarations]
+    reads = tuple(dict.fromkeys(name for query in queries for name in query.type_names))
+    table, given = to_table(events, (schema or Schema()).declaring(declarations), reads)
+    results = reference_results(table, queries, schema=given)
+    for warning in dict.fromkeys(warning for result in results for warning in result.query.warnings):
+        _LOG.warning("%s", warning.render())
+    whole = with_composites(results, table)
+    matches = many_table(results, whole) if several else match_table(results[0], whole)
+    late = [timeout_table(result, whole) for result in results if result.query.timeouts is not None]
+    timeouts = pa.concat_tables(late, promote_options="permissive") if late else None
+    return Tables(matches, timeouts, bad_row_table(results[0].bad_rows))

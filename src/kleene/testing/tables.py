@@ -1,0 +1,175 @@
+"""Results of the reference evaluator as Arrow tables with the documented columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.frames.results import (
+    event_column,
+    event_list_column,
+    result_schema,
+    times,
+    timeout_schema,
+    value_column,
+)
+from kleene.frames.rows import BadRow
+from kleene.lang.tree import OutputMode
+from kleene.pattern.expressions import Whole
+from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.query import BoundQuery
+from kleene.testing.matches import Match
+from kleene.testing.reference import Result
+
+
+def match_table(result: Result, table: pa.Table) -> pa.Table:
+    """One row a match; with RETURN its columns, with COMPRESSED one row a completing event."""
+    schema = result_schema(result.query, table.schema)
+    if result.query.output is OutputMode.COMPRESSED:
+        return _compressed_table(result, table, schema)
+    query, matches = result.query, result.matches
+    columns = _common_columns(result.ids, query, matches, table, schema)
+    if query.returns is not None:
+        for column in query.returns:
+            values = [row[column.name] for row in result.returned]
+            kind = schema.field(column.name).type
+            if isinstance(column.value, Whole):
+                columns[column.name] = _whole_column(query, column.value, matches, table, kind)
+            else:
+                columns[column.name] = value_column(values, kind)
+    else:
+        for component in query.positives:
+            kind = schema.field(component.variable).type
+            columns[component.variable] = _variable_column(component, matches, table, kind)
+    return pa.table(columns, schema=schema)
+
+
+def timeout_table(result: Result, table: pa.Table) -> pa.Table:
+    """One row per run start that never became a match: how far it came."""
+    query, prefixes = result.query, result.timeouts
+    schema = timeout_schema(query, table.schema)
+    columns = _common_columns(None, query, prefixes, table, schema)
+    columns["reached"] = pa.array([sum(map(bool, prefix.selected.values())) for prefix in prefixes], pa.int64())
+    for component in query.positives:
+        columns[component.variable] = _variable_column(
+            component, prefixes, table, schema.field(component.variable).type
+        )
+    return pa.table(columns, schema=schema)
+
+
+def many_table(results: Sequence[Result], table: pa.Table) -> pa.Table:
+    """The matches of several queries in one table: their events as (variable, position, event)."""
+    event = pa.struct(list(table.schema))
+    item = pa.struct([("variable", pa.string()), ("position", pa.int64()), ("event", event)])
+    time = table.schema.field(results[0].query.schema.time).type
+    schema = pa.schema(
+        [
+            ("match_id", pa.string()),
+            ("query", pa.string()),
+            ("start", time),
+            ("end", time),
+            ("events", pa.list_(item)),
+        ]
+    )
+    pieces = []
+    for result in results:
+        offsets, names, positions, rows = [0], [], [], []
+        for match in result.matches:
+            for component in match.components:
+                for position, one in enumerate(match.selected.get(component.variable, ()), 1):
+                    names.append(component.variable)
+                    positions.append(position)
+                    rows.append(one.index)
+            offsets.append(len(rows))
+        items = pa.StructArray.from_arrays(
+            [pa.array(names, pa.string()), pa.array(positions, pa.int64()), event_column(table, rows, event)],
+            fields=list(item),
+        )
+        columns = {
+            "match_id": pa.array(result.ids, pa.string()),
+            "query": pa.array([result.query.name] * len(result.ids), pa.string()),
+            "start": times([match.start for match in result.matches], time),
+            "end": times([match.end for match in result.matches], time),
+            "events": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, type=pa.list_(item)),
+        }
+        pieces.append(pa.table(columns, schema=schema))
+    return pa.concat_tables(pieces)
+
+
+def bad_row_table(rows: Sequence[BadRow]) -> pa.Table:
+    columns = {
+        "row": pa.array([row.index for row in rows], pa.int64()),
+        "line": pa.array([row.line for row in rows], pa.int64()),
+        "reason": pa.array([row.reason for row in rows], pa.string()),
+        "text": pa.array([row.text for row in rows], pa.string()),
+    }
+    return pa.table(columns)
+
+
+def with_composites(results: Sequence[Result], table: pa.Table) -> pa.Table:
+    """The input with the composite events that queries made of it below, so that row numbers name all of them."""
+    makers = [result for result in results if result.first_made is not None]
+    for result in sorted(makers, key=lambda result: result.first_made or 0):
+        made = match_table(result, table)
+        schema = result.query.schema
+        last = [max(match.events, key=lambda event: event.end) for match in result.matches]
+        columns: dict[str, Any] = {
+            schema.type: pa.array([result.query.into] * made.num_rows, pa.string()),
+            schema.time: made.column("end"),
+        }
+        if schema.start is not None:
+            columns[schema.start] = made.column("start")
+        if schema.tie_breaker is not None:
+            ties = event_column(table, [event.index for event in last], pa.struct([table.schema.field(schema.tie_breaker)]))
+            columns[schema.tie_breaker] = ties.field(0)
+        for column in result.query.returns or ():
+            columns[column.name] = made.column(column.name)
+        table = pa.concat_tables([table, pa.table(columns)], promote_options="permissive")
+    return table
+
+
+def _common_columns(
+    ids: list[str] | None, query: BoundQuery, matches: list[Match], table: pa.Table, schema: pa.Schema
+) -> dict[str, Any]:
+    time = schema.field("start").type
+    columns: dict[str, Any] = {} if ids is None else {"match_id": pa.array(ids, pa.string())}
+    columns["query"] = pa.array([query.name] * len(matches), pa.string())
+    columns["start"] = times([match.start for match in matches], time)
+    columns["end"] = times([match.end for match in matches], time)
+    if query.partition:
+        rows = [match.events[0].index for match in matches]
+        columns["key"] = event_column(table, rows, schema.field("key").type)
+    return columns
+
+
+def _variable_column(component: Component, matches: list[Match], table: pa.Table, kind: pa.DataType) -> pa.Array:
+    rows = [[event.index for event in match.selected.get(component.variable, ())] for match in matches]
+    if component.kind is not Kind.SINGLE:
+        return event_list_column(table, rows, kind)
+    return event_column(table, [one[0] if one else None for one in rows], kind)
+
+
+def _whole_column(
+    query: BoundQuery, value: Whole, matches: list[Match], table: pa.Table, kind: pa.DataType
+) -> pa.Array:
+    component = next(c for c in query.components if c.variable == value.variable)
+    return _variable_column(component, matches, table, kind)
+
+
+def _compressed_table(result: Result, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Matches stand in the order of their ends, so those of one completing event are together."""
+    groups: dict[int, list[int]] = {}
+    for place, match in enumerate(result.matches):
+        last = max(match.events, key=lambda event: event.end).index
+        groups.setdefault(last, []).append(place)
+    heads = [places[0] for places in groups.values()]
+    matches = [result.matches[head] for head in heads]
+    columns = _common_columns([result.ids[head] for head in heads], result.query, matches, table, schema)
+    starts = [min(result.matches[place].start for place in places) for places in groups.values()]
+    columns["start"] = times(starts, schema.field("start").type)
+    counts = dict(result.compressed)
+    columns["count"] = pa.array([str(counts[last]) for last in groups], pa.string())
+    return pa.table(columns, schema=schema)
+
