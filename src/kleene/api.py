@@ -74,13 +74,46 @@ def outputs(
     params: Mapping[str, object] | None = None,
 ) -> Outputs:
     """Like `match`, with the timeouts and the bad rows beside the matches."""
-    from kleene.frames.kinds import Kind, kind_of
-
-    if kind_of(events) is Kind.SPARK:
+    if _on_spark(events):
         from kleene.spark.batch import spark_outputs
 
         return Outputs(*spark_outputs(events, _queries(query, params), schema=schema, several=_several(query)))
     return _in_process(events, _queries(query, params), schema=schema, several=_several(query))
+
+
+def infer_schema(events: Any, **roles: Any) -> Schema:
+    """What a table's columns mean, from their types: a `Schema` with every column known.
+
+    events   a table, a data frame, or an Arrow or Spark schema
+    roles    what the schema says of them, as in `Schema`: time="at", tie_breaker="seq", …
+
+    >>> infer_schema([{"type": "A", "at": 5, "x": 1.5}], time="at").columns["x"]
+    <ValueType.FLOAT: 'float'>
+    """
+    import pyarrow as pa
+
+    from kleene.frames.arrow import schema_on
+    from kleene.frames.kinds import Kind, kind_of, to_arrow
+
+    if isinstance(events, pa.Schema):
+        return schema_on(events, Schema(**roles))
+    if type(events).__module__.startswith("pyspark"):
+        from kleene.spark.types import arrow_schema
+
+        return schema_on(arrow_schema(getattr(events, "schema", events)), Schema(**roles))
+    if kind_of(events) is Kind.STREAMS:
+        from kleene.frames.streams import to_table
+
+        table, schema = to_table(events, Schema(**roles))
+        return schema_on(table.schema, schema)
+    return schema_on(to_arrow(events).schema, Schema(**roles))
+
+
+def _on_spark(events: Any) -> bool:
+    from kleene.frames.kinds import Kind, kind_of
+
+    kind = kind_of(events)
+    return kind is Kind.SPARK or (kind is Kind.STREAMS and any(map(_on_spark, events.values())))
 
 
 def _several(query: object) -> bool:
@@ -89,9 +122,7 @@ def _several(query: object) -> bool:
 
 def _queries(given: str | Query | Sequence[str | Query], params: Mapping[str, object] | None) -> list[Query]:
     listed = [given] if isinstance(given, str | Query) else list(given)
-    return [
-        item if isinstance(item, Query) and params is None else _with_params(item, params or {}) for item in listed
-    ]
+    return [item if isinstance(item, Query) and params is None else _with_params(item, params or {}) for item in listed]
 
 
 def _with_params(item: str | Query, params: Mapping[str, object]) -> Query:

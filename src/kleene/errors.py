@@ -43,7 +43,7 @@ class Problem:
         CATALOGUE[cls.code] = cls
 
     def __init__(self, message: str, span: Span | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(message)  # type: ignore[call-arg]
         self.message = message
         self.span = span
         self.hint = hint

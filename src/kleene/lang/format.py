@@ -130,7 +130,7 @@ def _repetition(repetition: tree.Repetition) -> str:
         case tree.Mark.BRACES:
             low, high = repetition.minimum, repetition.maximum
             return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
-    return repetition.mark.value
+    return str(repetition.mark.value)
 
 
 # How tightly an expression binds when it is printed; a looser operand gets parentheses.
@@ -184,7 +184,10 @@ def _expression(expression: tree.Expression) -> str:
             return f"{format_expression(operand, _SUM)} IS {'NOT ' if negated else ''}NULL"
         case tree.Arithmetic(operator, left, right):
             tight = _binding(expression)
-            return f"{format_expression(left, tight)} {operator} {format_expression(right, tight + 1)}"
+            after = format_expression(right, tight + 1)
+            if operator == "%" and after.startswith("-"):
+                after = f"({after})"  # a sign after `%` would make it a percent sign
+            return f"{format_expression(left, tight)} {operator} {after}"
         case tree.Negative(operand):
             # A space keeps `- -x` from opening a comment.
             return f"- {format_expression(operand, _SIGN)}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any, TypeVar
 
 from kleene.errors import (
     AggregateMisuse,
@@ -13,6 +14,7 @@ from kleene.errors import (
     AmbiguousVariable,
     BadParameter,
     BareKleene,
+    MisplacedIteration,
     NotACondition,
     NotAValue,
     NotKleene,
@@ -23,8 +25,8 @@ from kleene.errors import (
     did_you_mean,
 )
 from kleene.lang import tree
+from kleene.lang.aggregates import aggregate_named
 from kleene.lang.format import format_expression
-from kleene.lang.main_spelling import aggregate_named
 from kleene.pattern.clock import Clock, ClockKind, bind_duration, datetime_nanoseconds, timestamp_nanoseconds
 from kleene.pattern.expressions import (
     INVERSE,
@@ -48,6 +50,9 @@ from kleene.pattern.normal_form import AllOf, Condition, OneOf
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import NUMERIC, ValueType, aggregate_type, arithmetic_type, comparable
 
+N = TypeVar("N", bound=Literal | Value)
+
+_ITERATING = (tree.Index.CURRENT, tree.Index.PREVIOUS, tree.Index.SO_FAR)
 _WHICH = {
     tree.Index.FIRST: Which.FIRST,
     tree.Index.CURRENT: Which.CURRENT,
@@ -69,8 +74,8 @@ class Scopes:
     params: Mapping[str, object] = field(default_factory=dict)
     # A query that is only checked may leave parameters open.
     open_parameters: bool = False
-    # Where each literal stands in the text, for errors that are found later.
-    places: dict[Literal, Span] = field(default_factory=dict)
+    # Where each literal and each reference stands in the text, for errors that are found later.
+    places: dict[Literal | Value, Span] = field(default_factory=dict)
 
     @property
     def clock(self) -> Clock:
@@ -82,6 +87,7 @@ class Scopes:
         """A condition with NOT pushed down to its comparisons."""
         match node:
             case tree.Not(operand):
+                self.refuse_iteration(operand, node.span)
                 return self.condition(operand, negate=not negate)
             case tree.And(operands) | tree.Or(operands):
                 parts = tuple(self.condition(operand, negate=negate) for operand in operands)
@@ -112,6 +118,22 @@ class Scopes:
             case tree.Equivalence():
                 return self.equivalence(node, negate=negate)
         return self.truth(node, negate=negate)
+
+    def refuse_iteration(self, node: tree.Expression, span: Span) -> None:
+        """`a[i]` means "for each i"; its negation would be "for some i", which no edge can test."""
+        iterated = [c.variable for c in self.components.values() if c.kind is Kind.KLEENE]
+        for part in _walk(node):
+            if isinstance(part, tree.Attribute | tree.Events) and part.index in _ITERATING:
+                name = part.variable
+            elif isinstance(part, tree.Equivalence) and iterated:
+                name = iterated[0]
+            else:
+                continue
+            raise MisplacedIteration(
+                f"NOT cannot stand before a condition on `{name}[i]`",
+                span,
+                hint=f"invert the comparison itself, or use `{name}[1]`, `{name}[{name}.LEN]` or an aggregate",
+            )
 
     def equivalence(self, node: tree.Equivalence, *, negate: bool) -> Condition:
         from kleene.pattern.equivalence import expand
@@ -159,9 +181,9 @@ class Scopes:
                 raise TypeMismatch(f"CONTAINS needs strings, not {side.type.value}", node.span)
         return self.placed(Contains(*sides, negate), span)
 
-    def placed(self, literal: Literal, span: Span) -> Literal:
-        self.places.setdefault(literal, span)
-        return literal
+    def placed(self, node: N, span: Span) -> N:
+        self.places.setdefault(node, span)
+        return node
 
     # Values
 
@@ -282,11 +304,11 @@ class Scopes:
                 raise BareKleene(
                     f"`{name}` has many events; which `{attribute}` is meant?",
                     span,
-                    hint=f"`{name}[1].{attribute}`, `{name}[{name}.LEN].{attribute}` or an aggregate: `avg({name}.{attribute})`",
+                    hint=f"`{name}[1].{attribute}`, `{name}[{name}.LEN].{attribute}` or `avg({name}.{attribute})`",
                 )
-            return Attribute(component.variable, _WHICH[index], attribute, kind)
+            return self.placed(Attribute(component.variable, _WHICH[index], attribute, kind), span)
         which = Which.MEMBER if component.kind is Kind.CLOSURE else Which.SINGLE
-        return Attribute(component.variable, which, attribute, kind)
+        return self.placed(Attribute(component.variable, which, attribute, kind), span)
 
     def check_index(self, component: Component, index: tree.Index, span: Span) -> None:
         if component.kind is not Kind.KLEENE:
@@ -365,12 +387,23 @@ class Scopes:
         self, function: str, component: Component, scope: Scope, attribute: str | None, span: Span
     ) -> Aggregate:
         if attribute is None or (attribute.casefold() == "len" and function == "count"):
-            return Aggregate("count", component.variable, scope, None, ValueType.INT)
+            return self.placed(Aggregate("count", component.variable, scope, None, ValueType.INT), span)
         argument = self.typed_attribute(component, attribute, Span(span.end - len(attribute), span.end))
         kind = aggregate_type(function, argument)
         if kind is None:
             raise TypeMismatch(f"{function} of {argument.value} has no meaning", span)
-        return Aggregate(function, component.variable, scope, attribute, kind)
+        return self.placed(Aggregate(function, component.variable, scope, attribute, kind), span)
+
+
+def _walk(node: Any) -> Iterator[tree.Node]:
+    """A node of the syntax tree and all below it."""
+    if isinstance(node, tree.Node):
+        yield node
+        for entry in fields(node):
+            yield from _walk(getattr(node, entry.name))
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from _walk(item)
 
 
 def _joined(kinds: set[ValueType]) -> ValueType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from kleene.errors import (
@@ -274,7 +275,7 @@ def _check_sequence(sequence: Sequence, bound: BoundPattern, *, windowed: bool, 
         part = sequence.parts[0]
         assert isinstance(part, Leaf)
         raise NegationAlone("this part of the pattern only forbids", bound.spans[part.component.variable])
-    for left, right in zip(closed, closed[1:], strict=False):
+    for left, right in pairwise(closed):
         if left is not None and right is not None:
             raise MisplacedClosure(
                 "two closures stand side by side", bound.spans[right.variable], hint="write `B+ b[]`"
@@ -327,7 +328,7 @@ def check_strategy(strategy: tree.Strategy, bound: BoundPattern, options: tuple[
             )
     if has_disjunction(bound.pattern) or not all(map(is_line, options)):
         raise StrategyNeedsLine(
-            f"{strategy.kind.value} needs a sequence; conjunction, disjunction and nesting have skip_till_any_match only",
+            f"{strategy.kind.value} needs a sequence; other shapes have skip_till_any_match only",
             strategy.span,
             hint="use skip_till_any_match, or ANY(A, B) for a choice of types",
         )

@@ -33,7 +33,7 @@ class Clock:
     def describe(self) -> str:
         if self.kind is ClockKind.TICKS:
             return "integer ticks" if self.nanoseconds is None else f"ticks of {self.nanoseconds} ns"
-        return self.kind.value
+        return str(self.kind.value)
 
 
 @dataclass(frozen=True, slots=True)

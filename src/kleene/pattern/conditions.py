@@ -19,6 +19,7 @@ from kleene.pattern.expressions import (
     Agrees,
     Attribute,
     Clause,
+    Reference,
     Scope,
     Which,
     references,
@@ -131,18 +132,27 @@ def _closure_member(clause: Clause, scopes: Scopes) -> str | None:
 
 def _iterating(clause: Clause) -> set[str]:
     """The Kleene variables whose `a[i]`, `a[i-1]` or `a[..i-1]` a clause names."""
-    names = set()
+    return {reference.variable for reference in references(clause) if _iterates(reference)}
+
+
+def _iterates(reference: Reference) -> bool:
+    if isinstance(reference, Attribute):
+        return reference.which in _ITERATING
+    return isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR
+
+
+def _iteration_place(clause: Clause, scopes: Scopes, variable: str) -> Span | None:
+    """Where the clause names `a[i]`."""
     for reference in references(clause):
-        if isinstance(reference, Attribute) and reference.which in _ITERATING:
-            names.add(reference.variable)
-        if isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR:
-            names.add(reference.variable)
-    return names
+        if reference.variable == variable and _iterates(reference) and reference in scopes.places:
+            return scopes.places[reference]
+    return _place(clause, scopes)
 
 
 def _refuse_iteration(clause: Clause, scopes: Scopes, what: str) -> None:
     for name in _iterating(clause):
-        raise MisplacedIteration(f"{what} cannot use `{name}[i]`", _place(clause, scopes), hint=_alternatives(name))
+        place = _iteration_place(clause, scopes, name)
+        raise MisplacedIteration(f"{what} cannot use `{name}[i]`", place, hint=_alternatives(name))
 
 
 def _alternatives(name: str) -> str:
@@ -167,7 +177,7 @@ def _check_iteration(clause: Clause, scopes: Scopes) -> None:
             other = f"`{reference.variable}`" if later else f"the whole of `{name}`"
             raise MisplacedIteration(
                 f"`{name}[i]` is tested when it is taken, and {other} is not known then",
-                _place(clause, scopes),
+                _iteration_place(clause, scopes, name),
                 hint=_alternatives(name),
             )
 

@@ -7,11 +7,11 @@ comparison, a CONTAINS, an IS NULL, or an agreement test that an equivalence tes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
-from kleene.pattern.interning import Interned
+from kleene.pattern.interning import Interned, field_names
 from kleene.pattern.types import ValueType
 
 
@@ -147,21 +147,27 @@ class Clause(Interned):
 Node = Value | Literal | Clause
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and everything below it."""
-    yield node
-    for field in fields(cast(Any, node)):
-        value = getattr(node, field.name)
+Reference = Attribute | Aggregate | Agrees | Whole
+
+
+def references(node: Node) -> tuple[Reference, ...]:
+    """Every place in an expression that names a variable; found once, then kept with the node."""
+    try:
+        return node._references
+    except AttributeError:
+        found = tuple(_references(node))
+        object.__setattr__(node, "_references", found)
+        return found
+
+
+def _references(node: Node) -> Iterator[Reference]:
+    if isinstance(node, Attribute | Aggregate | Agrees | Whole):
+        yield node
+    for name in field_names(type(node)):
+        value = getattr(node, name)
         for child in value if isinstance(value, tuple) else (value,):
             if isinstance(child, Interned):
-                yield from walk(cast(Node, child))
-
-
-def references(node: Node) -> Iterator[Attribute | Aggregate | Agrees | Whole]:
-    """Every place in an expression that names a variable."""
-    for part in walk(node):
-        if isinstance(part, Attribute | Aggregate | Agrees | Whole):
-            yield part
+                yield from references(cast(Node, child))
 
 
 def variables(node: Node) -> set[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 from enum import Enum
+from functools import cache
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 from weakref import WeakValueDictionary
 
 _POOL: WeakValueDictionary[tuple[Any, ...], Interned] = WeakValueDictionary()
@@ -20,9 +21,14 @@ _LOCK = Lock()
 class _Interning(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         made = super().__call__(*args, **kwargs)
-        key = (cls, *(_distinct(getattr(made, field.name)) for field in fields(made)))
+        key = (cls, *[_distinct(getattr(made, name)) for name in field_names(cls)])
         with _LOCK:
             return _POOL.setdefault(key, made)
+
+
+@cache
+def field_names(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls))
 
 
 def _distinct(value: Any) -> Any:
@@ -37,8 +43,10 @@ def _distinct(value: Any) -> Any:
 class Interned(metaclass=_Interning):
     """The root of all bound nodes; subclasses are frozen dataclasses with `slots=True, eq=False`."""
 
-    __slots__ = ("__weakref__", "_digest")
+    __slots__ = ("__weakref__", "_digest", "_references")
     _digest: bytes
+    # The references below this node, kept by `expressions.references`.
+    _references: tuple[Any, ...]
 
     @property
     def digest(self) -> bytes:
@@ -47,13 +55,13 @@ class Interned(metaclass=_Interning):
             return self._digest
         except AttributeError:
             made = blake2b(type(self).__name__.encode(), digest_size=16)
-            for field in fields(cast(Any, self)):
-                made.update(_bytes_of(getattr(self, field.name)))
+            for name in field_names(type(self)):
+                made.update(_bytes_of(getattr(self, name)))
             object.__setattr__(self, "_digest", made.digest())
             return self._digest
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, field.name) for field in fields(cast(Any, self)))
+        return type(self), tuple(getattr(self, name) for name in field_names(type(self)))
 
 
 def _bytes_of(value: Any) -> bytes:

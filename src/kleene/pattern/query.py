@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from typing import TypeVar
 
 from kleene.errors import (
     OutputNotAvailable,
@@ -21,12 +22,14 @@ from kleene.pattern import bind_pattern as patterns
 from kleene.pattern.bind_expression import Scopes
 from kleene.pattern.clock import Window, bind_window
 from kleene.pattern.conditions import Conditions, bind_conditions
-from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Whole, references
-from kleene.pattern.nodes import Component, Disjunction, EventClass, Leaf, Pattern, is_line
+from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Value, Whole, references
+from kleene.pattern.nodes import Component, Disjunction, EventClass, Kind, Leaf, Pattern, is_line
 from kleene.pattern.normal_form import clauses_of
 from kleene.pattern.returns import ReturnColumn, bind_returns
 from kleene.pattern.schema import Schema
 from kleene.pattern.suspicions import suspicions
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class BoundQuery:
         """The columns that conditions read and that the result holds; None when it holds whole events."""
         if self.returns is None or any(isinstance(column.value, Whole) for column in self.returns):
             return None
-        nodes = [clause for clause in self._clauses()] + [column.value for column in self.returns]
+        nodes: list[Clause | Value] = [*self._clauses(), *(column.value for column in self.returns)]
         named = {
             reference.attribute
             for node in nodes
@@ -107,7 +110,7 @@ class Query:
             raise
 
     @cached_property
-    def type_names(self) -> tuple[str, ...]:
+    def inputs(self) -> tuple[str, ...]:
         """The event types and classes that the text names: the streams that the query reads."""
         names: dict[str, None] = {}
         pending: list[tree.Pattern] = [self.tree.pattern]
@@ -120,11 +123,16 @@ class Query:
                 case tree.Group(inner):
                     pending.append(inner)
                 case tree.Sequence(parts) | tree.Conjunction(parts) | tree.Disjunction(parts):
-                    pending.extend(parts)
+                    pending.extend(reversed(parts))
         for declaration in self.tree.declarations:
             if isinstance(declaration, tree.ClassDeclaration) and declaration.name in names:
                 names.update(dict.fromkeys(item.name for item in declaration.types))
         return tuple(names)
+
+    @cached_property
+    def canonical(self) -> str:
+        """The query without its declarations, in one spelling."""
+        return format_query(replace(self.tree, declarations=()))
 
     @cached_property
     def declared(self) -> Schema:
@@ -142,7 +150,7 @@ class Query:
         """The query in the main spelling, laid out."""
         return format_query(self.tree)
 
-    def _located(self, work):  # type: ignore[no-untyped-def]
+    def _located(self, work: Callable[[], T]) -> T:
         try:
             return work()
         except QueryError as error:
@@ -158,6 +166,8 @@ def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
     strategy = parsed.strategy or tree.Strategy(tree.SelectionStrategy.SKIP_TILL_ANY_MATCH)
     _check_strategy_variables(strategy, bound)
     patterns.check_strategy(strategy, bound, options)
+    lines = all(map(is_line, options)) and not patterns.has_disjunction(bound.pattern)
+    _check_output(parsed, lines=lines)
     for option in options:
         patterns.check_shape(option, bound, windowed=parsed.within is not None, whole=parsed.pattern.span)
     scopes = Scopes(
@@ -170,8 +180,6 @@ def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
     )
     conditions = bind_conditions(parsed.where, scopes)
     returns = None if parsed.returns is None else bind_returns(parsed.returns, scopes)
-    lines = all(map(is_line, options)) and not patterns.has_disjunction(bound.pattern)
-    _check_output(parsed, lines=lines)
     warnings = suspicions(parsed, scopes, conditions)
     for warning in warnings:
         warning.locate(query.text, query.origin)
@@ -234,7 +242,7 @@ def _check_strategy_variables(strategy: tree.Strategy, bound: patterns.BoundPatt
             )
         if item.name in named:
             raise StrategyVariables(f"`{item.name}` is listed twice", item.span)
-        if item.brackets != (known[item.name].kind is not patterns.Kind.SINGLE):
+        if item.brackets != (known[item.name].kind is not Kind.SINGLE):
             right = item.name if item.brackets else f"{item.name}[]"
             raise StrategyVariables(
                 f"`{item.name}` is written otherwise in the pattern", item.span, hint=f"write `{right}`"
@@ -273,16 +281,7 @@ def _check_output(parsed: tree.Query, *, lines: bool) -> None:
 
 def _digest(query: Query, schema: Schema, parts: tuple[Component, ...]) -> bytes:
     """What names the query in match ids: its canonical text, its parameters, and the classes that it uses."""
-    bare = tree.Query(
-        query.tree.pattern,
-        query.tree.strategy,
-        query.tree.where,
-        query.tree.within,
-        query.tree.output,
-        query.tree.timeouts,
-        query.tree.returns,
-    )
-    made = blake2b(format_query(bare).encode(), digest_size=16)
+    made = blake2b(query.canonical.encode(), digest_size=16)
     for name, value in sorted(query.params.items()):
         made.update(f"\0{name}={value!r}".encode())
     for name in sorted({event_class.name for component in parts for event_class in component.classes}):

@@ -80,6 +80,8 @@ def _verdict(literal: Literal) -> bool | None:
     sides = (literal.left, literal.right)
     if any(isinstance(side, Constant) and side.value is None for side in sides):
         return False
+    if any(_is_undefined(side) for side in sides):
+        return False
     left, right = map(_constant, sides)
     if left is not None and right is not None:
         return holds(literal.operator, left, right)
@@ -89,6 +91,14 @@ def _verdict(literal: Literal) -> bool | None:
     if counted and right is not None and isinstance(right, int) and right < 0:
         return literal.operator in (">", ">=", "!=")
     return None
+
+
+def _is_undefined(value: Value) -> bool:
+    """Division by the number zero has no value, whatever is divided."""
+    if not isinstance(value, Arithmetic):
+        return False
+    zero = value.operator in "/%" and _constant(value.right) == 0
+    return zero or _is_undefined(value.left) or _is_undefined(value.right)
 
 
 def _constant(value: Value) -> int | float | str | None:

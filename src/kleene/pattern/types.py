@@ -21,7 +21,7 @@ class ValueType(Enum):
 
 _NAMES = {
     ValueType.INT: "int integer long bigint smallint tinyint int8 int16 int32 int64 uint8 uint16 uint32 uint64",
-    ValueType.FLOAT: "float double real float32 float64 number",
+    ValueType.FLOAT: "float double real float32 float64",
     ValueType.DECIMAL: "decimal numeric",
     ValueType.BOOL: "bool boolean",
     ValueType.STRING: "string str text varchar char",

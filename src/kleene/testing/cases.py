@@ -23,9 +23,9 @@ _EVENT = re.compile(
     r"(?P<label>[A-Za-z_]\w*)"
     r"(?::(?P<type>-|[A-Za-z_][\w-]*|`[^`]+`))?"
     r"(?:@(?P<start>t'[^']*'|-?\d+)(?:\.\.(?P<end>t'[^']*'|-?\d+))?)?"
-    r"(?:\((?P<attributes>(?:[^()']|'[^']*')*)\))?"
+    r"(?:\((?P<attributes>(?:[^()']|'(?:[^']|'')*')*)\))?"
 )
-_ATTRIBUTE = re.compile(r"\s*([A-Za-z_]\w*|`[^`]+`)\s*=\s*(t?'[^']*'|[^,']+?)\s*(?:,|$)")
+_ATTRIBUTE = re.compile(r"\s*([A-Za-z_]\w*|`[^`]+`)\s*=\s*(t?'(?:[^']|'')*'|[^,']+?)\s*(?:,|$)")
 _BINDING = re.compile(r"([^\s=]+)=(\[[^\]]*\]|'[^']*'|t'[^']*'|\S+)")
 _ERROR = re.compile(r"error:\s*(KL\d+)(?:\s+at\s+(\d+):(\d+))?\s*\Z")
 
@@ -65,7 +65,7 @@ class Case:
     @property
     def rows(self) -> Any:
         """The events as `match` takes them."""
-        return self.events[""] if "" in self.events else self.events
+        return self.events.get("", self.events)
 
     @property
     def all_labels(self) -> list[str]:
@@ -141,7 +141,7 @@ def _case(sections: _Sections) -> Case:
         events,
         labels,
         tuple(sections.many("query")),
-        {name: _value(text) for name, text in _BINDING.findall(sections.one("params"))},
+        {name: _value(text) for name, text in _ATTRIBUTE.findall(sections.one("params"))},
         None if error is not None else frozenset(_expected(line) for line in rows),
         len(rows),
         error,
@@ -155,7 +155,9 @@ def _expected_error(lines: list[str]) -> ExpectedError | None:
         found = _ERROR.match(line.strip())
         if found is not None:
             hint = next((rest[5:].strip() for rest in lines[place + 1 :] if rest.startswith("hint:")), None)
-            return ExpectedError(found[1], int(found[2]) if found[2] else None, int(found[3]) if found[3] else None, hint)
+            return ExpectedError(
+                found[1], int(found[2]) if found[2] else None, int(found[3]) if found[3] else None, hint
+            )
         if line.startswith("error:"):
             raise BadDeclaration(f"cannot read `{line}`")
     return None
@@ -182,7 +184,7 @@ def _value(text: str) -> Any:
     if text.startswith("t'"):
         return datetime.fromisoformat(text[2:-1])
     if text.startswith("'"):
-        return text[1:-1]
+        return text[1:-1].replace("''", "'")
     if text.casefold() in ("true", "false", "null"):
         return {"true": True, "false": False, "null": None}[text.casefold()]
     if re.fullmatch(r"-?\d+", text):

@@ -30,7 +30,7 @@ def table_outputs(
 ) -> Tables:
     """Matches, timeouts and bad rows of one query, or of several in one table."""
     declarations = [declaration for query in queries for declaration in query.tree.declarations]
-    reads = tuple(dict.fromkeys(name for query in queries for name in query.type_names))
+    reads = tuple(dict.fromkeys(name for query in queries for name in query.inputs))
     table, given = to_table(events, (schema or Schema()).declaring(declarations), reads)
     results = reference_results(table, queries, schema=given)
     for warning in dict.fromkeys(warning for result in results for warning in result.query.warnings):

@@ -82,7 +82,7 @@ def reference_results(
 ) -> list[Result]:
     """Evaluate several queries, those that make a stream before those that read it."""
     declarations = [declaration for query in queries for declaration in query.tree.declarations]
-    reads = tuple(dict.fromkeys(name for query in queries for name in query.type_names))
+    reads = tuple(dict.fromkeys(name for query in queries for name in query.inputs))
     table, given = to_table(events, (schema or Schema()).declaring(declarations), reads)
     known = schema_on(table.schema, given)
     good, bad = rows_of(table, known)
@@ -183,7 +183,7 @@ def _in_dependency_order(queries: Sequence[Query]) -> list[tuple[int, Query]]:
             names = " → ".join(str(queries[step].tree.returns.into) for step in [*path[path.index(number) :], number])  # type: ignore[union-attr]
             raise CompositionCycle(f"queries feed each other in a cycle: {names}")
         path.append(number)
-        for name in queries[number].type_names:
+        for name in queries[number].inputs:
             for maker in makers.get(name, ()):
                 visit(maker)
         path.pop()

@@ -10,7 +10,7 @@ from kleene.pattern.expressions import Value, Whole
 from kleene.pattern.nodes import Kind, Pattern, components
 from kleene.pattern.query import BoundQuery
 from kleene.testing.assignments import lies_between, neighbours
-from kleene.testing.automaton import Run
+from kleene.testing.automaton import Run, within_window
 from kleene.testing.matches import Match
 from kleene.testing.timeline import Event, Timeline, in_class
 from kleene.testing.values import Environment, Special, evaluate, holds
@@ -71,7 +71,8 @@ def timeouts(
     for names, run in runs:
         prefix = Match(query.positives, dict(zip(names, run.selected, strict=False)))
         start = _start(prefix)
-        if start in matched:
+        in_window = within_window(query, timeline, prefix.first(timeline), prefix.last(timeline))
+        if start in matched or not in_window:
             continue
         known = longest.get(start)
         if known is None or _length_first(prefix, timeline) < _length_first(known, timeline):

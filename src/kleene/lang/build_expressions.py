@@ -1,0 +1,202 @@
+"""Conditions and values: one method a rule of the grammar; each gets its children, already built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lark import Token
+
+from kleene.errors import BadChain, BadLiteral, SyntaxProblem
+from kleene.lang import tree
+from kleene.lang.building import build, place_of, quantity_of, span_of, text_of, word
+
+_MAX_INTEGER = 2**63 - 1
+_OPERATORS = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
+
+
+class Expressions:
+    def expression(self, operands: list[Any]) -> tree.Expression:
+        return _flat(tree.Or, operands)
+
+    def conjoined(self, operands: list[Any]) -> tree.Expression:
+        return _flat(tree.And, operands)
+
+    def inverted(self, items: list[Any]) -> tree.Not:
+        mark, operand = items
+        return build(tree.Not, operand, at=place_of(mark, operand), below=(operand,))
+
+    def compared(self, items: list[Any]) -> tree.Expression:
+        operands = tuple(items[0::2])
+        operators = [_OPERATORS.get(str(token), str(token)) for token in items[1::2]]
+        span = place_of(*operands)
+        if len(operators) == 1:
+            return build(tree.Comparison, operators[0], *operands, at=span, below=operands)
+        for operator, token in zip(operators, items[1::2], strict=True):
+            if operator != "=":
+                raise BadChain(
+                    f"`{token}` cannot be chained", span_of(token), hint="join two comparisons with AND instead"
+                )
+        return build(tree.EqualityChain, operands, at=span, below=operands)
+
+    def contains(self, items: list[Any]) -> tree.Contains:
+        return build(tree.Contains, *items, at=place_of(*items), below=tuple(items))
+
+    def in_list(self, items: list[Any]) -> tree.In:
+        operand, negated, *values = items
+        below = (operand, *values)
+        return build(tree.In, operand, tuple(values), negated is not None, at=place_of(*below), below=below)
+
+    def between(self, items: list[Any]) -> tree.Between:
+        operand, negated, low, high = items
+        below = (operand, low, high)
+        return build(tree.Between, *below, negated is not None, at=place_of(*below), below=below)
+
+    def is_null(self, items: list[Any]) -> tree.IsNull:
+        operand, negated, null = items
+        return build(tree.IsNull, operand, negated is not None, at=place_of(operand, null), below=(operand,))
+
+    def sum(self, items: list[Any]) -> tree.Expression:
+        result = items[0]
+        for operator, right in zip(items[1::2], items[2::2], strict=True):
+            below = (result, right)
+            result = build(tree.Arithmetic, str(operator), result, right, at=place_of(*below), below=below)
+        return result  # type: ignore[no-any-return]
+
+    product = sum
+
+    def negative(self, items: list[Any]) -> tree.Expression:
+        mark, operand = items
+        return build(tree.Negative, operand, at=place_of(mark, operand), below=(operand,))
+
+    def percent(self, items: list[Any]) -> tree.Percent:
+        operand, mark = items
+        return build(tree.Percent, operand, at=place_of(operand, mark), below=(operand,))
+
+    def parenthesised(self, items: list[Any]) -> tree.Expression:
+        return items[0]  # type: ignore[no-any-return]
+
+    def integer(self, items: list[Any]) -> tree.Literal:
+        if len(items[0]) > 19 or int(items[0]) > _MAX_INTEGER:
+            raise BadLiteral(
+                "this integer does not fit 64 bits", span_of(items[0]), hint="write it as a decimal: `1e20`"
+            )
+        return tree.Literal(int(items[0]), span=span_of(items[0]))
+
+    def real(self, items: list[Any]) -> tree.Literal:
+        value = float(items[0])
+        if value == float("inf"):
+            raise BadLiteral("this number is too large", span_of(items[0]))
+        return tree.Literal(value, span=span_of(items[0]))
+
+    def string(self, items: list[Any]) -> tree.Literal:
+        return tree.Literal(text_of(items[0]), span=span_of(items[0]))
+
+    def true(self, items: list[Any]) -> tree.Literal:
+        return tree.Literal(True, span=span_of(items[0]))
+
+    def false(self, items: list[Any]) -> tree.Literal:
+        return tree.Literal(False, span=span_of(items[0]))
+
+    def null(self, items: list[Any]) -> tree.Literal:
+        return tree.Literal(None, span=span_of(items[0]))
+
+    def parameter(self, items: list[Any]) -> tree.Parameter:
+        return tree.Parameter(str(items[0])[1:], span=span_of(items[0]))
+
+    def duration_literal(self, items: list[Any]) -> tree.Duration:
+        quantity = quantity_of(items[0], items[1])
+        return tree.Duration((quantity,), span=quantity.span)
+
+    def typed_literal(self, items: list[Any]) -> tree.Timestamp:
+        name, text = items
+        if name.casefold() != "timestamp":
+            raise BadLiteral(f"there is no literal `{name} '…'`", place_of(name, text), hint="`TIMESTAMP '…'` is one")
+        return tree.Timestamp(text_of(text), span=place_of(name, text))
+
+    def name(self, items: list[Any]) -> tree.Name:
+        return tree.Name(word(items[0]), span=span_of(items[0]))
+
+    def attribute(self, items: list[Any]) -> tree.Attribute:
+        variable, attribute = items
+        span = place_of(variable, attribute)
+        return tree.Attribute(word(variable), None, word(attribute), span=span, variable_span=span_of(variable))
+
+    def indexed_attribute(self, items: list[Any]) -> tree.Attribute:
+        variable, index, attribute = items
+        return tree.Attribute(
+            word(variable),
+            _index(variable, index),
+            word(attribute),
+            span=place_of(variable, attribute),
+            variable_span=span_of(variable),
+        )
+
+    def events(self, items: list[Any]) -> tree.Events:
+        variable, index = items
+        return tree.Events(word(variable), _index(variable, index), span=place_of(variable, *index[1]))
+
+    def index_number(self, items: list[Any]) -> tuple[str, list[Token]]:
+        return "number", items
+
+    def index_name(self, items: list[Any]) -> tuple[str, list[Token]]:
+        return "name", items
+
+    def index_previous(self, items: list[Any]) -> tuple[str, list[Token]]:
+        return "previous", items
+
+    def index_last(self, items: list[Any]) -> tuple[str, list[Token]]:
+        return "last", items
+
+    def index_all(self, items: list[Any]) -> tuple[str, list[Token]]:
+        return "all", items
+
+    def index_so_far(self, items: list[Any]) -> tuple[str, list[Token]]:
+        return "so far", items
+
+    def index_brackets(self, items: list[Any]) -> tuple[str, list[Token]]:
+        return "brackets", items
+
+    def call(self, items: list[Any]) -> tree.Call:
+        function, *arguments = items
+        span = place_of(function, *arguments)
+        return build(tree.Call, word(function), tuple(arguments), at=span, below=tuple(arguments))
+
+    def equivalence(self, items: list[Any]) -> tree.Equivalence:
+        return build(tree.Equivalence, tuple(items), at=place_of(*items), below=tuple(items))
+
+    def equivalence_item(self, items: list[Any]) -> tree.EquivalenceItem:
+        attribute, operator, value = items
+        if operator is not None and operator not in ("=", "=="):
+            raise SyntaxProblem(
+                f"unexpected `{operator}`", span_of(operator), hint="`[id = 1]` tests for equality only"
+            )
+        below = () if value is None else (value,)
+        return build(tree.EquivalenceItem, word(attribute), value, at=place_of(attribute, value), below=below)
+
+
+def _flat(node: Callable[..., tree.And | tree.Or], operands: list[Any]) -> tree.Expression:
+    """Nested ANDs (ORs) written with parentheses are one list."""
+    flat: list[Any] = []
+    for operand in operands:
+        flat.extend(operand.operands if type(operand) is node else [operand])
+    return build(node, tuple(flat), at=place_of(*operands), below=tuple(flat))
+
+
+def _index(variable: Token, index: tuple[str, list[Token]]) -> tree.Index | None:
+    kind, tokens = index
+    span = place_of(variable, *tokens)
+    hint = "an index is `1`, `i`, `i-1`, `a.LEN`, `..` or `..i-1`"
+    if kind == "brackets":
+        return None
+    if kind == "all":
+        return tree.Index.ALL
+    if kind == "number" and tokens[0] == "1":
+        return tree.Index.FIRST
+    if kind == "name" and tokens[0] in ("i", "I"):
+        return tree.Index.CURRENT
+    if kind in ("previous", "so far") and tokens[0] in ("i", "I") and tokens[2] == "1":
+        return tree.Index.PREVIOUS if kind == "previous" else tree.Index.SO_FAR
+    if kind == "last" and word(tokens[0]) == word(variable) and tokens[1].casefold() == "len":
+        return tree.Index.LAST
+    raise SyntaxProblem("this index has no meaning", span, hint=hint)

@@ -1,0 +1,72 @@
+"""Ten thousand broken queries: each is a query or a Kleene error, never anything else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kleene.errors import KleeneError
+from kleene.pattern import Query
+from kleene.testing.cases import read_cases
+
+ROOT = Path(__file__).parents[2]
+SEEDS = sorted(
+    {path.read_text(encoding="utf-8") for path in (ROOT / "examples" / "papers").glob("*.kleene")}
+    | {text for case in read_cases(ROOT / "tests" / "cases") for text in case.queries}
+)
+TOKEN = re.compile(r"\s+|\w+|.", re.DOTALL)
+INSERTS = [
+    *"()[]{};,|&!~?*+^%<>=.:'\"`-/\\#@$∧∨¬≠≤≥‘’\0\n",
+    " AND ", " OR ", " NOT ", " SEQ(", " ANY(", " WHERE ", " WITHIN ", " RETURN ", " IN ", " BETWEEN ", " IS NULL",
+    " a[i] ", " a[i-1].x ", "[..i-1]", "a.LEN", " 5 ", " 99999999999999999999 ", " 1e999 ", " :p ", " 5 hours ", "{2,3}",
+    " DECLARE TYPE A (x int) ", " avg(a.x) ", " count(", " skip_till_next_match {", " '", "/*", "--",
+]  # fmt: skip
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    tokens = TOKEN.findall(draw(st.sampled_from(SEEDS)))
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, max(0, len(tokens) - 1)))
+        other = draw(st.integers(0, max(0, len(tokens) - 1)))
+        match draw(st.sampled_from(["drop", "insert", "repeat", "swap", "cut", "random"])):
+            case "drop":
+                del tokens[place : place + draw(st.integers(1, 3))]
+            case "insert":
+                tokens.insert(place, draw(st.sampled_from(INSERTS)))
+            case "repeat":
+                tokens[place:place] = tokens[min(place, other) : max(place, other)][:20]
+            case "swap" if tokens:
+                tokens[place], tokens[other] = tokens[other], tokens[place]
+            case "cut":
+                del tokens[place:]
+            case "random":
+                tokens.insert(place, draw(st.text(max_size=4)))
+    return "".join(tokens)
+
+
+outcomes = {"accepted": 0, "refused": 0}
+
+
+@settings(
+    max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@given(mutated())
+def test_only_kleene_errors(text: str) -> None:
+    try:
+        Query(text).bind(checking=True)
+        outcomes["accepted"] += 1
+    except KleeneError as error:
+        assert error.code in str(error)
+        assert error.render()
+        outcomes["refused"] += 1
+
+
+def test_the_fuzz_reached_both_ends() -> None:
+    """The mutations are neither all harmless nor all fatal."""
+    print(f"fuzz: {outcomes}")
+    assert outcomes["accepted"] > 500
+    assert outcomes["refused"] > 500
