@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kleene.errors import UnknownSpelling
 from kleene.pattern import Query, Schema
 
 _LOG = logging.getLogger("kleene")
@@ -41,6 +42,8 @@ def query(
     >>> query("PATTERN SEQ(Shelf a, Exit b) WHERE [tag] WITHIN 12 hours").format().splitlines()[0]
     'PATTERN SEQ(Shelf a, Exit b)'
     """
+    if not isinstance(text, str):
+        raise UnknownSpelling(f"a query is a text, not a {type(text).__name__}")
     made = Query(text, name, dict(params or {}), spelling)
     made.tree  # noqa: B018 - parsing now, so that a wrong text is wrong here
     return made

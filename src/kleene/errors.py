@@ -97,11 +97,25 @@ def _excerpt(text: str, span: Span, line: int, column: int, origin: str) -> list
     return [f" {gutter}--> {origin}:{line}:{column}", f" {gutter} |", f" {line} | {shown}", f" {gutter} | {caret}"]
 
 
+def _distance(left: str, right: str) -> int:
+    """How many letters must be changed, added or dropped."""
+    row = list(range(len(right) + 1))
+    for place, letter in enumerate(left, 1):
+        corner, row[0] = row[0], place
+        for at, other in enumerate(right, 1):
+            corner, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, corner + (letter != other))
+    return row[-1]
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A hint that offers the nearest known name, or lists what there is when that is short."""
-    names = sorted(set(known))
+    names = sorted({candidate for candidate in known if candidate})
     folded = {candidate.casefold(): candidate for candidate in names}
-    near = get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
+    word = name.casefold()
+    allowed = max(len(word) // 3, 1 if len(word) > 2 else 0)
+    near = [c for c in folded if abs(len(c) - len(word)) <= allowed and _distance(word, c) <= allowed]
+    near.sort(key=lambda c: (_distance(word, c), abs(len(c) - len(word)), c))
+    near = near or get_close_matches(word, list(folded), n=1, cutoff=0.75)
     if near:
         return f"did you mean `{folded[near[0]]}`?"
     if 0 < len(names) <= 12:

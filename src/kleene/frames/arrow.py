@@ -40,6 +40,28 @@ def value_type(kind: pa.DataType) -> ValueType:
     return ValueType.UNKNOWN if pa.types.is_null(kind) else ValueType.OTHER
 
 
+_ARROW_TYPES = {
+    ValueType.INT: pa.int64(),
+    ValueType.FLOAT: pa.float64(),
+    ValueType.BOOL: pa.bool_(),
+    ValueType.STRING: pa.string(),
+    ValueType.TIMESTAMP: pa.timestamp("us"),
+    ValueType.ZONED: pa.timestamp("us", "UTC"),
+    ValueType.DURATION: pa.duration("us"),
+    ValueType.DECIMAL: pa.decimal128(38, 18),
+}
+
+
+def arrow_type(kind: ValueType) -> pa.DataType:
+    """The column type for computed values of a type."""
+    return _ARROW_TYPES.get(kind, pa.string())
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Whether a column of this type can say when something happened."""
+    return pa.types.is_integer(kind) or (nanoseconds_a_step(kind) is not None and not pa.types.is_duration(kind))
+
+
 def nanoseconds_a_step(kind: pa.DataType) -> int | None:
     """How long one step of a time-like column is; None for other columns."""
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
@@ -58,7 +80,7 @@ def clock_of(kind: pa.DataType, name: str) -> Clock:
     if pa.types.is_integer(kind):
         return Clock(ClockKind.TICKS)
     step = nanoseconds_a_step(kind)
-    if step is None or pa.types.is_duration(kind):
+    if step is None or not is_time(kind):
         raise BadTimeColumn(
             f"column `{name}` holds {kind} values, not times",
             hint="time is an integer column or a timestamp column; convert it, or name another: Schema(time='…')",
@@ -70,6 +92,8 @@ def schema_on(arrow: pa.Schema, schema: Schema) -> Schema:
     """The schema filled in from the columns of the data; a missing or unusable column is an error."""
     columns = column_types(arrow)
     clock = Clock()
+    if schema.start in columns and schema.start is not None:
+        clock_of(arrow.field(schema.start).type, schema.start)
     if schema.time in columns and not pa.types.is_null(arrow.field(schema.time).type):
         clock = clock_of(arrow.field(schema.time).type, schema.time)
     return schema.with_columns(columns, clock)
@@ -79,7 +103,10 @@ def as_integers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
     """A time-like column as whole steps."""
     if pa.types.is_date32(column.type):
         return column.cast(pa.int32()).cast(pa.int64())
-    return column.cast(pa.int64())
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise BadTimeColumn("a time does not fit 64 bits", hint="times are signed 64-bit integers") from None
 
 
 def python_values(column: pa.ChunkedArray) -> list[Any]:

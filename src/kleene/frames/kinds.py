@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kleene.errors import MissingPackage, UnknownKind
+from kleene.errors import UnknownKind
 
 
 class Kind(Enum):
@@ -25,9 +25,9 @@ def kind_of(events: Any) -> Kind:
     package = type(events).__module__.split(".")[0]
     if package == "pyarrow" and isinstance(events, pa.Table | pa.RecordBatch):
         return Kind.ARROW
-    if package == "pandas" and hasattr(events, "columns"):
+    if package == "pandas" and type(events).__name__ == "DataFrame":
         return Kind.PANDAS
-    if package == "polars" and hasattr(events, "columns"):
+    if package == "polars" and type(events).__name__ in ("DataFrame", "LazyFrame"):
         return Kind.POLARS
     if package == "pyspark" and hasattr(events, "mapInArrow"):
         return Kind.SPARK
@@ -71,14 +71,23 @@ def _array(values: list[Any], name: str) -> pa.Array:
         raise UnknownKind(f"the values of `{name}` are of different types", hint="make the column one type") from None
 
 
+def _to_pandas(table: pa.Table) -> Any:
+    """Arrow turns nanoseconds inside structs into integers; as Python values they stay timestamps."""
+    import pandas
+
+    frame = table.to_pandas()
+    for field in table.schema:
+        if pa.types.is_nested(field.type):
+            frame[field.name] = pandas.Series(table.column(field.name).to_pylist(), index=frame.index, dtype=object)
+    return frame
+
+
 def from_arrow(table: pa.Table, kind: Kind) -> Any:
     """A result in the same kind as the events were."""
     if kind is Kind.PANDAS:
-        return table.to_pandas()
+        return _to_pandas(table)
     if kind is Kind.POLARS:
-        try:
-            import polars
-        except ImportError:
-            raise MissingPackage("Polars is not installed", hint="pip install 'kleene[polars]'") from None
+        import polars
+
         return polars.from_arrow(table)
     return table.to_pylist() if kind is Kind.ROWS else table

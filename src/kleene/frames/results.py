@@ -7,22 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from kleene.frames.arrow import nanoseconds_a_step
+from kleene.frames.arrow import arrow_type, nanoseconds_a_step
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
 from kleene.pattern.nodes import Component, Kind
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.types import ValueType
-
-_ARROW_TYPES = {
-    ValueType.INT: pa.int64(),
-    ValueType.FLOAT: pa.float64(),
-    ValueType.BOOL: pa.bool_(),
-    ValueType.STRING: pa.string(),
-    ValueType.TIMESTAMP: pa.timestamp("us"),
-    ValueType.ZONED: pa.timestamp("us", "UTC"),
-    ValueType.DURATION: pa.duration("us"),
-    ValueType.DECIMAL: pa.decimal128(38, 18),
-}
 
 
 def event_fields(query: BoundQuery, component: Component, columns: pa.Schema) -> list[pa.Field]:
@@ -50,7 +38,7 @@ def return_type(query: BoundQuery, value: Value, columns: pa.Schema) -> pa.DataT
     )
     if same and isinstance(value, Attribute | Aggregate) and value.attribute in columns.names:
         return columns.field(value.attribute).type
-    return _ARROW_TYPES.get(value.type, pa.string())
+    return arrow_type(value.type)
 
 
 def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
@@ -76,7 +64,8 @@ def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
 def timeout_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     """The columns of a query's timeouts: as far as each run came."""
     time = columns.field(query.schema.time).type
-    fields = [pa.field("query", pa.string()), pa.field("start", time), pa.field("end", time)]
+    fields = [pa.field("stream", pa.string()), pa.field("query", pa.string())]
+    fields += [pa.field("start", time), pa.field("end", time)]
     if query.partition:
         fields.append(pa.field("key", pa.struct([columns.field(name) for name in query.partition])))
     fields.append(pa.field("reached", pa.int64()))

@@ -1,49 +1,115 @@
-"""One input from several streams: each stream's events keep their own attributes."""
+"""One input from one stream or several: each stream's events keep their own attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from kleene.errors import MissingStream, did_you_mean
-from kleene.frames.arrow import column_types
+from kleene.errors import MissingColumn, MissingStream, UnusableColumn, did_you_mean
+from kleene.frames.arrow import arrow_type, column_types, is_time
 from kleene.frames.kinds import Kind, kind_of, to_arrow
+from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 
 
-def to_table(events: Any, schema: Schema, reads: tuple[str, ...] | None = None) -> tuple[pa.Table, Schema]:
+def reads(queries: Sequence[Query], schema: Schema) -> tuple[str, ...]:
+    """The event types that queries name, classes resolved, without those that one of them makes."""
+    made = {query.tree.returns.into for query in queries if query.tree.returns is not None}
+    names: dict[str, None] = {}
+    for name in dict.fromkeys(name for query in queries for name in query.inputs):
+        declared = schema.classes.get(name)
+        names.update(dict.fromkeys([name] if declared is None else [part.name for part in declared.types]))
+    return tuple(name for name in names if name not in made)
+
+
+def to_table(events: Any, schema: Schema, wanted: tuple[str, ...] | None = None) -> tuple[pa.Table, Schema]:
     """The events as one table, and the schema that describes it.
 
     A dict of streams is put together: a stream without a type column has its name as the type of all its events, and
-    its columns as that type's attributes. Streams that the queries do not name (`reads`) are no part of their input.
+    its columns as that type's attributes. Streams that the queries do not name (`wanted`) are no part of their input.
     """
     if kind_of(events) is not Kind.STREAMS:
-        return to_arrow(events), schema
-    return _together(events, schema, reads)
+        return _one_stream(events, schema, schema.types), schema
+    return _together(events, schema, wanted)
 
 
-def _together(
-    streams: Mapping[str, Any], schema: Schema, reads: tuple[str, ...] | None
-) -> tuple[pa.Table, Schema]:
-    tables: list[pa.Table] = []
-    types: dict[str, Mapping[str, ValueType]] = dict(schema.types)
-    used: set[str] = set()
+def _one_stream(events: Any, schema: Schema, types: Mapping[str, Mapping[str, ValueType]]) -> pa.Table:
+    """One stream's table; rows given as dicts may leave out attributes, which are NULL then."""
+    table = to_arrow(events)
+    twice = [name for name in table.column_names if table.column_names.count(name) > 1]
+    if twice:
+        raise UnusableColumn(f"two columns are called `{twice[0]}`", hint="rename one")
+    if kind_of(events) is Kind.ROWS:
+        declared = {name: kind for attributes in types.values() for name, kind in attributes.items()}
+        for name, kind in declared.items():
+            if name not in table.column_names:
+                table = table.append_column(name, pa.nulls(table.num_rows, arrow_type(kind)))
+        if table.num_rows == 0:
+            table = _empty(table, schema)
+    if table.num_rows == 0 and schema.time in table.column_names:
+        place = table.column_names.index(schema.time)
+        if not is_time(table.schema.field(place).type):
+            table = table.set_column(place, schema.time, pa.array([], pa.int64()))
+    return table
+
+
+def _empty(table: pa.Table, schema: Schema) -> pa.Table:
+    """No rows at all say nothing of the columns; the schema does."""
+    kinds = {schema.type: pa.string(), schema.time: pa.int64()}
+    for name in schema.own_columns:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.array([], kinds.get(name, pa.int64())))
+    return table
+
+
+def _together(streams: Mapping[str, Any], schema: Schema, wanted: tuple[str, ...] | None) -> tuple[pa.Table, Schema]:
+    tables: dict[str, pa.Table] = {}
+    types: dict[str, Mapping[str, ValueType]] = {}
     for name, stream in streams.items():
-        table = to_arrow(stream)
-        if schema.type in table.column_names:
-            tables.append(table)
-            used.add(name)
-            continue
-        if reads is not None and name not in reads:
-            continue
-        used.add(name)
-        types.setdefault(name, column_types(table.schema))
-        tables.append(table.append_column(schema.type, pa.array([name] * table.num_rows, pa.string())))
-    if not tables:
-        wanted = (reads or ("?",))[0]
-        raise MissingStream(f"no stream `{wanted}` was given", hint=did_you_mean(wanted, streams))
-    return pa.concat_tables(tables, promote_options="permissive"), schema.declaring_types(types)
+        declared = {name: schema.types[name]} if name in schema.types else {}
+        table = _one_stream(stream, schema, declared)
+        if schema.time not in table.column_names:
+            raise MissingColumn(
+                f"stream {name} has no time column `{schema.time}`", hint=did_you_mean(schema.time, table.column_names)
+            )
+        if schema.constant_type is None and schema.type in table.column_names:
+            tables[name] = table
+        elif wanted is None or name in wanted:
+            types[name] = schema.types.get(name, column_types(table.schema))
+            tables[name] = table.append_column(schema.type, pa.array([name] * table.num_rows, pa.string()))
+    typed = len(tables) > len(types)
+    missing = [name for name in wanted or () if name not in types and name not in schema.types]
+    if not tables or (missing and not typed):
+        raise MissingStream(
+            f"no stream `{missing[0] if missing else '?'}` was given",
+            hint=did_you_mean(missing[0], streams) if missing else None,
+        )
+    known = schema.adding_types(types) if typed else schema.declaring_types({**schema.types, **types})
+    return _concatenated(tables), known
 
+
+def _concatenated(tables: Mapping[str, pa.Table]) -> pa.Table:
+    try:
+        return pa.concat_tables(list(tables.values()), promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        name, kinds = _first_conflict(tables)
+        raise UnusableColumn(
+            f"column `{name}` is of different types: {kinds}", hint="make it one type in all streams"
+        ) from None
+
+
+def _first_conflict(tables: Mapping[str, pa.Table]) -> tuple[str, str]:
+    names: Iterable[str] = dict.fromkeys(name for table in tables.values() for name in table.column_names)
+    for name in names:
+        having = {
+            stream: table.schema.field(name).type for stream, table in tables.items() if name in table.column_names
+        }
+        pieces = [pa.table({name: pa.nulls(0, kind)}) for kind in having.values()]
+        try:
+            pa.concat_tables(pieces, promote_options="permissive")
+        except (pa.ArrowTypeError, pa.ArrowInvalid):
+            return name, ", ".join(f"{kind} in {stream}" for stream, kind in having.items())
+    raise AssertionError("some column is in conflict")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lark import Token
@@ -14,17 +15,8 @@ from kleene.lang.building import place_of, quantity_of, span_of, text_of, word
 class Clauses:
     def start(self, items: list[Any]) -> tree.Query:
         *declarations, query = items
-        return tree.Query(
-            query.pattern,
-            query.strategy,
-            query.where,
-            query.within,
-            query.output,
-            query.timeouts,
-            query.returns,
-            tuple(declarations),
-            span=query.span,
-        )
+        assert isinstance(query, tree.Query)
+        return replace(query, declarations=tuple(declarations))
 
     def declarations(self, items: list[Any]) -> tuple[tree.Declaration, ...]:
         return tuple(items)
@@ -63,7 +55,7 @@ class Clauses:
                 if name != "time":
                     raise BadDeclaration("only time has a type here", span_of(extra), hint="`time ts timestamp`")
                 fields["time_type"] = word(extra)
-            if name in fields:
+            if name in fields or {name, *fields} >= {"type_column", "constant_type"}:
                 raise BadDeclaration(f"`{role}` is declared twice", span_of(role))
             fields[name] = value
         return tree.StreamDeclaration(**fields, span=place_of(*(item[0] for item in items)))
@@ -76,7 +68,7 @@ class Clauses:
         return tree.TypeDeclaration(name.name, tuple(a for a in attributes if a is not None), span=name.span)
 
     def class_types(self, items: list[Any]) -> tuple[tree.TypeName, ...]:
-        return tuple(items)
+        return tuple(item for item in items if isinstance(item, tree.TypeName))
 
     def declare_class(self, items: list[Any]) -> tree.ClassDeclaration:
         name, types, predicate = items
@@ -117,7 +109,8 @@ class Clauses:
         return {"output": tree.Output(tree.OutputMode[name], span=span)}
 
     def timeouts(self, items: list[Any]) -> dict[str, Any]:
-        return {"timeouts": items[0].name}
+        keyword, stream = items
+        return {"timeouts": stream.name, "timeouts_span": place_of(keyword, stream)}
 
     def returns(self, items: list[Any]) -> dict[str, Any]:
         *values, into = items

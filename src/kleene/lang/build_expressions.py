@@ -11,7 +11,8 @@ from kleene.errors import BadChain, BadLiteral, SyntaxProblem
 from kleene.lang import tree
 from kleene.lang.building import build, place_of, quantity_of, span_of, text_of, word
 
-_MAX_INTEGER = 2**63 - 1
+# One more than fits, since `-9223372036854775808` is written with a sign; binding refuses it alone.
+_MAX_INTEGER = 2**63
 _OPERATORS = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 
 
@@ -39,13 +40,21 @@ class Expressions:
                 )
         return build(tree.EqualityChain, operands, at=span, below=operands)
 
-    def contains(self, items: list[Any]) -> tree.Contains:
-        return build(tree.Contains, *items, at=place_of(*items), below=tuple(items))
+    def contains(self, items: list[Any]) -> tree.Expression:
+        left, negated, right = items
+        at = place_of(left, right)
+        made = build(tree.Contains, left, right, at=at, below=(left, right))
+        return made if negated is None else build(tree.Not, made, at=at, below=(made,))
 
     def in_list(self, items: list[Any]) -> tree.In:
-        operand, negated, *values = items
+        operand, negated, *values, closing = items
         below = (operand, *values)
-        return build(tree.In, operand, tuple(values), negated is not None, at=place_of(*below), below=below)
+        return build(tree.In, operand, tuple(values), negated is not None, at=place_of(*below, closing), below=below)
+
+    def in_parameter(self, items: list[Any]) -> tree.In:
+        operand, negated, token = items
+        listed = self.parameter([token])
+        return build(tree.In, operand, (listed,), negated is not None, at=place_of(operand, token), below=(operand,))
 
     def between(self, items: list[Any]) -> tree.Between:
         operand, negated, low, high = items
@@ -77,7 +86,7 @@ class Expressions:
         return items[0]  # type: ignore[no-any-return]
 
     def integer(self, items: list[Any]) -> tree.Literal:
-        if len(items[0]) > 19 or int(items[0]) > _MAX_INTEGER:
+        if len(items[0]) > 30 or int(items[0]) > _MAX_INTEGER:
             raise BadLiteral(
                 "this integer does not fit 64 bits", span_of(items[0]), hint="write it as a decimal: `1e20`"
             )
@@ -119,8 +128,14 @@ class Expressions:
 
     def attribute(self, items: list[Any]) -> tree.Attribute:
         variable, attribute = items
-        span = place_of(variable, attribute)
-        return tree.Attribute(word(variable), None, word(attribute), span=span, variable_span=span_of(variable))
+        return tree.Attribute(
+            word(variable),
+            None,
+            word(attribute),
+            span=place_of(variable, attribute),
+            variable_span=span_of(variable),
+            attribute_span=span_of(attribute),
+        )
 
     def indexed_attribute(self, items: list[Any]) -> tree.Attribute:
         variable, index, attribute = items
@@ -130,6 +145,7 @@ class Expressions:
             word(attribute),
             span=place_of(variable, attribute),
             variable_span=span_of(variable),
+            attribute_span=span_of(attribute),
         )
 
     def events(self, items: list[Any]) -> tree.Events:
@@ -158,12 +174,13 @@ class Expressions:
         return "brackets", items
 
     def call(self, items: list[Any]) -> tree.Call:
-        function, *arguments = items
-        span = place_of(function, *arguments)
-        return build(tree.Call, word(function), tuple(arguments), at=span, below=tuple(arguments))
+        function, *arguments, closing = items
+        at = place_of(function, closing)
+        return build(tree.Call, word(function), tuple(arguments), at=at, below=tuple(arguments))
 
     def equivalence(self, items: list[Any]) -> tree.Equivalence:
-        return build(tree.Equivalence, tuple(items), at=place_of(*items), below=tuple(items))
+        tests = tuple(items[1:-1])
+        return build(tree.Equivalence, tests, at=place_of(*items), below=tests)
 
     def equivalence_item(self, items: list[Any]) -> tree.EquivalenceItem:
         attribute, operator, value = items

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lark import Token
 
-from kleene.errors import BadRepetition, Span
+from kleene.errors import NOWHERE, BadRepetition, Span
 from kleene.lang import tree
 from kleene.lang.building import build, place_of, span_of, word
 
@@ -29,18 +30,17 @@ class Patterns:
         return _component((items[0],), items[1:], any_of=False)
 
     def any_of(self, items: list[Any]) -> tree.Component:
-        types = tuple(item for item in items if isinstance(item, tree.TypeName))
-        return _component(types, items[len(types) :], any_of=True)
+        opening, types, closing, suffix = _enclosed(items)
+        return _component(types, [opening, closing, *suffix], any_of=True)
 
     def group(self, items: list[Any]) -> tree.Pattern:
-        parts = tuple(item for item in items if not isinstance(item, tree.Repetition | tuple))
-        repetition, variable, brackets, span = _suffix(items[len(parts) :], place_of(*parts))
-        inner: tree.Pattern = parts[0]
-        if len(parts) > 1:
-            inner = build(tree.Sequence, parts, at=place_of(*parts), below=parts)
-        if repetition is None and variable is None:
-            return inner
-        return build(tree.Group, inner, repetition, variable, brackets, at=span, below=(inner,))
+        opening, parts, closing, suffix = _enclosed(items)
+        at = place_of(opening, closing)
+        inner: tree.Pattern = parts[0] if len(parts) == 1 else build(tree.Sequence, parts, at=at, below=parts)
+        made = _suffix(suffix, at)
+        if made.repetition is None and made.variable is None:
+            return replace(inner, span=at)
+        return build(tree.Group, inner, made.repetition, made.variable, made.brackets, at=made.span, below=(inner,))
 
     def plus(self, items: list[Any]) -> tree.Repetition:
         return tree.Repetition(tree.Mark.PLUS, 1, None, span=place_of(*items))
@@ -52,13 +52,13 @@ class Patterns:
         return tree.Repetition(tree.Mark.OPTIONAL, 0, 1, span=place_of(*items))
 
     def power(self, items: list[Any]) -> tree.Repetition:
-        return _repetition(tree.Mark.POWER, items[0], items[0], place_of(*items))
+        return _repetition(tree.Mark.POWER, items[1], items[1], place_of(*items))
 
     def exactly(self, items: list[Any]) -> tree.Repetition:
-        return _repetition(tree.Mark.BRACES, items[0], items[0], place_of(*items))
+        return _repetition(tree.Mark.BRACES, items[1], items[1], place_of(*items))
 
     def between_counts(self, items: list[Any]) -> tree.Repetition:
-        return _repetition(tree.Mark.BRACES, items[0], items[2], place_of(*items))
+        return _repetition(tree.Mark.BRACES, items[1], items[3], place_of(*items))
 
     def variable(self, items: list[Any]) -> tuple[Token, Token | None]:
         return items[0], items[1]
@@ -67,21 +67,49 @@ class Patterns:
         return tree.TypeName(word(items[0]), span=span_of(items[0]))
 
 
+def _enclosed(items: list[Any]) -> tuple[Token, tuple[Any, ...], Token, list[Any]]:
+    """`( parts ) suffix`: the opening token, the parts, the closing token, what follows."""
+    closing = next(place for place, item in enumerate(items) if isinstance(item, Token) and item.type == "RPAR")
+    return items[0], tuple(items[1:closing]), items[closing], items[closing + 1 :]
+
+
+@dataclass(slots=True)
+class _Suffix:
+    """What may follow a type or a group: a repetition, a variable."""
+
+    span: Span
+    repetition: tree.Repetition | None = None
+    variable: str | None = None
+    variable_span: Span = NOWHERE
+    brackets: bool = False
+
+
 def _component(types: tuple[tree.TypeName, ...], rest: list[Any], *, any_of: bool) -> tree.Component:
-    repetition, variable, brackets, span = _suffix(rest, place_of(*types))
-    return tree.Component(types, any_of, repetition, variable, brackets, span=span)
+    made = _suffix(rest, place_of(*types))
+    return tree.Component(
+        types,
+        any_of,
+        made.repetition,
+        made.variable,
+        made.brackets,
+        variable_span=made.variable_span,
+        span=made.span,
+    )
 
 
-def _suffix(rest: list[Any], span: Span) -> tuple[tree.Repetition | None, str | None, bool, Span]:
-    repetition, variable, brackets = None, None, False
+def _suffix(rest: list[Any], span: Span) -> _Suffix:
+    made = _Suffix(span)
     for item in rest:
         if isinstance(item, tree.Repetition):
-            repetition, span = item, span.to(item.span)
+            made.repetition, made.span = item, made.span.to(item.span)
+        elif isinstance(item, Token):
+            made.span = made.span.to(span_of(item))
         elif item is not None:
             name, marks = item
-            variable, brackets = word(name), marks is not None
-            span = span.to(place_of(name, marks))
-    return repetition, variable, brackets, span
+            made.variable, made.brackets = word(name), marks is not None
+            made.variable_span = place_of(name, marks)
+            made.span = made.span.to(made.variable_span)
+    return made
 
 
 def _repetition(mark: tree.Mark, low: Token | None, high: Token | None, span: Span) -> tree.Repetition:

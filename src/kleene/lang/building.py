@@ -48,7 +48,7 @@ def quantity_of(amount: Token, unit: Token | None) -> tree.Quantity:
         raise BadDuration(
             f"`{unit}` is not a unit",
             place_of(unit),
-            hint=did_you_mean(str(unit), all_units()) or "for example `12 hours`",
+            hint=did_you_mean(str(unit), all_units()) or "a unit or an operator follows a number; is AND missing?",
         )
     span = place_of(amount, unit)
     if amount.type == "PARAMETER":

@@ -21,7 +21,7 @@ from kleene.lang.build_expressions import Expressions
 from kleene.lang.build_patterns import Patterns
 from kleene.lang.expected import describe_expected
 
-_FIRST_WORD = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*)*([^\W\d]\w*)", re.DOTALL)
+_FIRST_WORD = re.compile(r"(?:[\s\ufeff]|/\*.*?\*/|--[^\n]*)*([^\W\d]\w*)", re.DOTALL)
 
 
 class _Builder(Clauses, Patterns, Expressions, Transformer[Token, Any]):
@@ -84,20 +84,36 @@ def _syntax_problem(text: str, problem: UnexpectedInput) -> QueryError:
         if problem.token.type == "$END":
             end = len(text.rstrip())
             return SyntaxProblem("the query ends too early", Span(max(0, end - 1), end), hint=f"expected {expected}")
-        start = problem.token.start_pos or 0
-        span = Span(start, start + len(problem.token))
-        return SyntaxProblem(f"unexpected `{_clip(str(problem.token))}`", span, hint=f"expected {expected}")
-    assert isinstance(problem, UnexpectedCharacters)
-    start = problem.pos_in_stream or 0
-    rest = text[start:]
-    span = Span(start, start + 1)
-    if rest.startswith("/*"):
+        start, shown = problem.token.start_pos or 0, str(problem.token)
+    else:
+        assert isinstance(problem, UnexpectedCharacters)
+        expected = describe_expected(problem.allowed or set())
+        start = problem.pos_in_stream or 0
+        shown = text[start]
+    if text.startswith("/*", start):
         return SyntaxProblem("this comment is never closed", Span(start, start + 2), hint="end it with `*/`")
-    if rest[0] in "'\"‘“`":
-        return SyntaxProblem("this quotation is never closed", span, hint="write the same quote again at its end")
-    return SyntaxProblem(
-        f"unexpected `{_clip(rest[0])}`", span, hint=f"expected {describe_expected(problem.allowed or set())}"
-    )
+    if text[start] in "'\"‘“`" and len(shown) == 1:
+        return SyntaxProblem(
+            "this quotation is never closed", Span(start, start + 1), hint="write the quote again at its end"
+        )
+    span = Span(start, start + len(shown))
+    return SyntaxProblem(f"unexpected `{_clip(shown)}`", span, hint=_advice(text, start, expected))
+
+
+_CLAUSES = ("PATTERN", "WHERE", "WITHIN", "OUTPUT", "TIMEOUTS", "RETURN")
+
+
+def _advice(text: str, start: int, expected: str) -> str:
+    """What would have been accepted, or the mistake that is usually made here."""
+    words = text[:start].split()
+    here = text[start:].split(maxsplit=1)[0].upper()
+    misplaced = here in _CLAUSES and "`)`" not in expected
+    if misplaced or (words and words[-1].upper() in _CLAUSES[1:]):
+        return "the clauses come in this order: " + ", ".join(_CLAUSES)
+    clauses = [word.upper() for word in words if word.upper() in (*_CLAUSES, "EVENT")]
+    if text[start] == "," and clauses and clauses[-1] in ("PATTERN", "EVENT"):
+        return "a sequence is written `SEQ(A a, B b)` or `A a ; B b`"
+    return f"expected {expected}"
 
 
 def _clip(text: str) -> str:

@@ -6,9 +6,11 @@ the same query are equal trees. Nothing here knows columns or data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 from kleene.errors import NOWHERE, Span
 
@@ -54,6 +56,7 @@ class Component(Node):
     repetition: Repetition | None = None
     variable: str | None = None
     brackets: bool = False
+    variable_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +169,9 @@ class Attribute(Node):
     variable: str
     index: Index | None
     attribute: str
-    # The variable's own place, for carets under it alone.
+    # The places of its two names, for carets under one alone.
     variable_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    attribute_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +382,8 @@ class ClassDeclaration(Node):
     name: str
     types: tuple[TypeName, ...]
     predicate: Expression | None = None
+    # The text that the spans point into, when it is not the query's own.
+    source: str | None = field(default=None, compare=False, repr=False)
 
 
 Declaration = StreamDeclaration | TypeDeclaration | ClassDeclaration
@@ -393,3 +399,15 @@ class Query(Node):
     timeouts: str | None = None
     returns: Return | None = None
     declarations: tuple[Declaration, ...] = ()
+    timeouts_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+def walk(node: Any) -> Iterator[Node]:
+    """A node of the syntax tree and all below it."""
+    if isinstance(node, Node):
+        yield node
+        for entry in fields(node):
+            yield from walk(getattr(node, entry.name))
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from walk(item)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kleene.errors import (
     AggregateMisuse,
     AmbiguousAttribute,
     AmbiguousVariable,
+    BadLiteral,
     BadParameter,
     BareKleene,
     MisplacedIteration,
@@ -19,6 +20,7 @@ from kleene.errors import (
     NotAValue,
     NotKleene,
     Span,
+    SyntaxProblem,
     TypeMismatch,
     UnknownAttribute,
     UnknownVariable,
@@ -26,8 +28,9 @@ from kleene.errors import (
 )
 from kleene.lang import tree
 from kleene.lang.aggregates import aggregate_named
+from kleene.lang.durations import TICKS
 from kleene.lang.format import format_expression
-from kleene.pattern.clock import Clock, ClockKind, bind_duration, datetime_nanoseconds, timestamp_nanoseconds
+from kleene.pattern.clock import Clock, datetime_nanoseconds, duration_nanoseconds, in_ticks, timestamp_nanoseconds
 from kleene.pattern.expressions import (
     INVERSE,
     Aggregate,
@@ -102,7 +105,8 @@ class Scopes:
                 ]
                 return OneOf(tuple(pairs)) if negate else AllOf(tuple(pairs))
             case tree.In(operand, items, negated):
-                tests = tuple(self.compare("=", operand, item, node.span, negate=negate != negated) for item in items)
+                listed = self.listed(items)
+                tests = tuple(self.compare("=", operand, item, node.span, negate=negate != negated) for item in listed)
                 return AllOf(tests) if negate != negated else OneOf(tests)
             case tree.Between(operand, low, high, negated):
                 inverse = negate != negated
@@ -119,10 +123,18 @@ class Scopes:
                 return self.equivalence(node, negate=negate)
         return self.truth(node, negate=negate)
 
+    def listed(self, items: tuple[tree.Expression, ...]) -> tuple[tree.Expression | Constant, ...]:
+        """The items of IN; a parameter may hold a list of them."""
+        if len(items) == 1 and isinstance(items[0], tree.Parameter):
+            values = self.params.get(items[0].name)
+            if isinstance(values, list | tuple | set | frozenset):
+                return tuple(constant(value, items[0]) for value in values)
+        return items
+
     def refuse_iteration(self, node: tree.Expression, span: Span) -> None:
         """`a[i]` means "for each i"; its negation would be "for some i", which no edge can test."""
         iterated = [c.variable for c in self.components.values() if c.kind is Kind.KLEENE]
-        for part in _walk(node):
+        for part in tree.walk(node):
             if isinstance(part, tree.Attribute | tree.Events) and part.index in _ITERATING:
                 name = part.variable
             elif isinstance(part, tree.Equivalence) and iterated:
@@ -144,7 +156,9 @@ class Scopes:
     def truth(self, node: tree.Expression, *, negate: bool) -> Condition:
         """TRUE, FALSE, or a boolean value by itself."""
         if isinstance(node, tree.Literal) and isinstance(node.value, bool):
-            return Truth(node.value != negate)
+            return self.placed(Truth(node.value != negate), node.span)
+        if isinstance(node, tree.Name) and node.name in {strategy.value for strategy in tree.SelectionStrategy}:
+            raise SyntaxProblem("a strategy is followed by its conditions", node.span, hint=f"`{node.name} {{ … }}`")
         value = self.value(node)
         if value.type not in (ValueType.BOOL, ValueType.UNKNOWN) or isinstance(node, tree.Arithmetic | tree.Negative):
             raise NotACondition(
@@ -153,11 +167,19 @@ class Scopes:
         return self.placed(Comparison("=", value, Constant(not negate, ValueType.BOOL)), node.span)
 
     def compare(
-        self, operator: str, left: tree.Expression, right: tree.Expression, span: Span, *, negate: bool
+        self, operator: str, left: tree.Expression, right: tree.Expression | Constant, span: Span, *, negate: bool
     ) -> Literal:
-        bound_left, bound_right = self.value(left), self.value(right)
+        bound_left, bound_right = self.in_one_unit(self.value(left), self.value(right), span)
         self.check_comparable(operator, bound_left, bound_right, span)
         return self.placed(Comparison(INVERSE[operator] if negate else operator, bound_left, bound_right), span)
+
+    def in_one_unit(self, left: Value, right: Value, span: Span) -> tuple[Value, Value]:
+        """A duration beside an integer counts ticks of the time column."""
+        if left.type is ValueType.INT and right.type is ValueType.DURATION and isinstance(right, Constant):
+            return left, Constant(in_ticks(right.value, self.clock, span), ValueType.INT)
+        if right.type is ValueType.INT and left.type is ValueType.DURATION and isinstance(left, Constant):
+            return Constant(in_ticks(left.value, self.clock, span), ValueType.INT), right
+        return left, right
 
     def check_comparable(self, operator: str, left: Value, right: Value, span: Span) -> None:
         if comparable(left.type, right.type, operator):
@@ -170,6 +192,8 @@ class Scopes:
             hint = "write a moment as `TIMESTAMP '2024-01-31T12:00:00'`"
         elif left.type is right.type is ValueType.BOOL:
             hint = "booleans have no order, only `=` and `!=`"
+        elif {left.type, right.type} == {ValueType.TIMESTAMP, ValueType.ZONED}:
+            hint = "one names a time zone and the other does not; make both alike"
         elif ValueType.STRING in (left.type, right.type) and {left.type, right.type} & NUMERIC:
             hint = "a number is written without quotes, a string with them"
         raise TypeMismatch(f"cannot compare {left.type.value} {operator} {right.type.value}", span, hint=hint)
@@ -187,17 +211,23 @@ class Scopes:
 
     # Values
 
-    def value(self, node: tree.Expression) -> Value:
+    def value(self, node: tree.Expression | Constant) -> Value:
         match node:
+            case Constant():
+                return node
             case tree.Literal(value):
+                if value == 2**63 and isinstance(value, int):
+                    raise BadLiteral("this integer does not fit 64 bits", node.span, hint="write it as a real: `1e20`")
                 return Constant(value, _literal_type(value))
+            case tree.Negative(tree.Literal(value)) if value == 2**63 and isinstance(value, int):
+                return Constant(-(2**63), ValueType.INT)
             case tree.Parameter():
                 return self.parameter(node)
             case tree.Percent(operand):
                 return self.percent(self.value(operand), operand.span)
             case tree.Duration():
-                ticks = self.clock.kind is ClockKind.TICKS or all(term.unit == "ticks" for term in node.terms)
-                return Constant(bind_duration(node, self.clock), ValueType.INT if ticks else ValueType.DURATION)
+                ticks = all(term.unit == TICKS for term in node.terms)
+                return Constant(duration_nanoseconds(node), ValueType.INT if ticks else ValueType.DURATION)
             case tree.Timestamp(text):
                 moment, zoned = timestamp_nanoseconds(text, node.span)
                 return Constant(moment, ValueType.ZONED if zoned else ValueType.TIMESTAMP)
@@ -245,6 +275,7 @@ class Scopes:
         return Negative(operand, operand.type)
 
     def arithmetic(self, operator: str, left: Value, right: Value, span: Span) -> Value:
+        left, right = self.in_one_unit(left, right, span)
         kind = arithmetic_type(operator, left.type, right.type)
         if kind is None:
             raise TypeMismatch(f"cannot compute {left.type.value} {operator} {right.type.value}", span)
@@ -274,6 +305,7 @@ class Scopes:
             )
         owners = [c for c in self.components.values() if self.attribute_type(c, node.name) is not None]
         if not owners:
+            self.refuse_hyphen(node)
             known = {name for c in self.components.values() for name in self.known_attributes(c)}
             raise UnknownAttribute(
                 f"`{node.name}` is neither a variable nor an attribute",
@@ -281,14 +313,22 @@ class Scopes:
                 hint=did_you_mean(node.name, known | set(self.components)),
             )
         if len(owners) > 1:
+            self.refuse_hyphen(node)
             names = ", ".join(f"`{owner.variable}.{node.name}`" for owner in owners[:4])
             raise AmbiguousAttribute(f"`{node.name}` could be {names}", node.span, hint="say which variable is meant")
         return self.reference(owners[0], None, node.name, node.span, node.span)
 
+    def refuse_hyphen(self, node: tree.Name) -> None:
+        """`SHELF-READING.tag` subtracts in a condition; the name needs backquotes there."""
+        for variable in self.components:
+            if variable.startswith(f"{node.name}-"):
+                raise UnknownVariable(
+                    f"`{node.name}` is no variable", node.span, hint=f"quote the whole name: `` `{variable}` ``"
+                )
+
     def attribute(self, node: tree.Attribute) -> Value:
         component = self.component(node.variable, node.variable_span)
-        attribute_span = Span(node.span.end - len(node.attribute), node.span.end)
-        return self.reference(component, node.index, node.attribute, node.span, attribute_span)
+        return self.reference(component, node.index, node.attribute, node.span, node.attribute_span)
 
     def reference(
         self, component: Component, index: tree.Index | None, attribute: str, span: Span, attribute_span: Span
@@ -381,29 +421,20 @@ class Scopes:
         if component.kind is Kind.CLOSURE and index is not None:
             raise NotKleene(f"`{name}` has no index", argument.span, hint=f"write `{function}({name}.x)`")
         scope = Scope.SO_FAR if index is tree.Index.SO_FAR else Scope.ALL
-        return self.typed_aggregate(function, component, scope, attribute, argument.span)
+        return self.typed_aggregate(function, component, scope, attribute, argument)
 
     def typed_aggregate(
-        self, function: str, component: Component, scope: Scope, attribute: str | None, span: Span
+        self, function: str, component: Component, scope: Scope, attribute: str | None, node: tree.Expression
     ) -> Aggregate:
+        span = node.span
         if attribute is None or (attribute.casefold() == "len" and function == "count"):
             return self.placed(Aggregate("count", component.variable, scope, None, ValueType.INT), span)
-        argument = self.typed_attribute(component, attribute, Span(span.end - len(attribute), span.end))
+        attribute_span = node.attribute_span if isinstance(node, tree.Attribute) else span
+        argument = self.typed_attribute(component, attribute, attribute_span)
         kind = aggregate_type(function, argument)
         if kind is None:
             raise TypeMismatch(f"{function} of {argument.value} has no meaning", span)
         return self.placed(Aggregate(function, component.variable, scope, attribute, kind), span)
-
-
-def _walk(node: Any) -> Iterator[tree.Node]:
-    """A node of the syntax tree and all below it."""
-    if isinstance(node, tree.Node):
-        yield node
-        for entry in fields(node):
-            yield from _walk(getattr(node, entry.name))
-    elif isinstance(node, tuple):
-        for item in node:
-            yield from _walk(item)
 
 
 def _joined(kinds: set[ValueType]) -> ValueType:
@@ -428,6 +459,10 @@ def _literal_type(value: object) -> ValueType:
 
 def constant(value: object, node: tree.Parameter) -> Constant:
     """A parameter's value as a constant."""
+    if hasattr(value, "item") and type(value).__module__ == "numpy":
+        value = value.item()
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
     if isinstance(value, datetime):
         return Constant(datetime_nanoseconds(value), ValueType.ZONED if value.tzinfo else ValueType.TIMESTAMP)
     if isinstance(value, timedelta):

@@ -27,6 +27,7 @@ from kleene.pattern.nodes import Component, Conjunction, Disjunction, EventClass
 from kleene.pattern.schema import Schema
 
 MAX_ALTERNATIVES = 512
+MAX_COMPONENTS = 1_000
 RESULT_COLUMNS = ("match_id", "query", "start", "end", "key")
 
 
@@ -57,13 +58,15 @@ def _explicit_variables(pattern: tree.Pattern) -> dict[str, Span]:
         match node:
             case tree.Component(variable=str() as name):
                 if name in found:
-                    later = max(node.span, found[name], key=lambda span: span.start)
+                    later = max(node.variable_span, found[name], key=lambda span: span.start)
                     raise VariableUsedTwice(
                         f"variable `{name}` is used twice", later, hint="give each place its own name"
                     )
                 if name in RESULT_COLUMNS:
-                    raise ReservedName(f"`{name}` is a column of every result", node.span, hint=f"try `{name}_`")
-                found[name] = node.span
+                    raise ReservedName(
+                        f"`{name}` is a column of every result", node.variable_span, hint=f"try `{name}_`"
+                    )
+                found[name] = node.variable_span
             case tree.Negation(operand):
                 pending.append(operand)
             case tree.Group():
@@ -124,7 +127,7 @@ class _PatternBinder:
     def negation(self, pattern: tree.Negation) -> Pattern:
         operand = pattern.operand
         options = operand.parts if isinstance(operand, tree.Disjunction) else (operand,)
-        leaves: list[Pattern] = []
+        leaves: list[Leaf] = []
         for option in options:
             if not isinstance(option, tree.Component) or option.repetition is not None:
                 raise UnsupportedNegation(
@@ -133,6 +136,8 @@ class _PatternBinder:
                     hint="several forbidden types: `!(B | C)`",
                 )
             leaves.append(Leaf(self.component(option, negated=True)))
+            if len(options) == 1:
+                self.spans[leaves[0].component.variable] = pattern.span
         return leaves[0] if len(leaves) == 1 else Sequence(tuple(leaves))
 
     def component(self, node: tree.Component, *, negated: bool = False) -> Component:
@@ -142,6 +147,8 @@ class _PatternBinder:
         component = _with_repetition(component, node)
         self.components.append(component)
         self.spans[variable] = node.span
+        if len(self.components) > MAX_COMPONENTS:
+            raise TooComplex(f"this pattern has more than {MAX_COMPONENTS} components", node.span)
         return component
 
     def implicit_variable(self, node: tree.Component) -> str:
@@ -175,7 +182,7 @@ def _with_repetition(component: Component, node: tree.Component) -> Component:
     if _is_closure(node):
         if repetition.mark is tree.Mark.BRACES:
             raise MisplacedClosure(
-                "a closure with `{m,n}` needs brackets", node.span, hint=f"write `{component.variable}[]`"
+                "a closure with `{m,n}` needs brackets", node.span, hint=f"name it: `{component.variable.casefold()}[]`"
             )
         return replace(component, kind=Kind.CLOSURE, minimum=repetition.minimum, maximum=repetition.maximum)
     optional = repetition.minimum == 0
@@ -324,7 +331,7 @@ def check_strategy(strategy: tree.Strategy, bound: BoundPattern, options: tuple[
             raise MisplacedClosure(
                 f"a closure without brackets has no meaning under {strategy.kind.value}",
                 bound.spans[component.variable],
-                hint=f"write `{component.variable}[]`",
+                hint=f"name it with brackets: `{component.variable.casefold()}[]`",
             )
     if has_disjunction(bound.pattern) or not all(map(is_line, options)):
         raise StrategyNeedsLine(

@@ -61,21 +61,23 @@ def bind_window(within: tree.Within, clock: Clock, params: dict[str, object]) ->
     return Window(floor(steps) if within.inclusive else ceil(steps), within.inclusive, events=False)
 
 
-def bind_duration(duration: tree.Duration, clock: Clock) -> int:
-    """A duration in a condition: nanoseconds, or ticks where the time column counts ticks of known length."""
+def duration_nanoseconds(duration: tree.Duration) -> int:
+    """A duration in a condition."""
     total, unit = _total(duration, {})
     if unit == EVENTS:
         raise BadDuration(
             "a number of events is no value", duration.span, hint="`WITHIN 5 EVENTS` is where it can stand"
         )
-    if unit == TICKS:
-        steps = total
-    elif clock.kind is ClockKind.TICKS:
-        steps = _steps(total, unit, clock, duration.span)
-    else:
-        steps = total
+    if total.denominator != 1:
+        raise BadDuration("this duration is no whole number of nanoseconds", duration.span)
+    return total.numerator
+
+
+def in_ticks(nanoseconds: int, clock: Clock, span: Span) -> int:
+    """A duration as a number of ticks, to be compared with a difference of integer times."""
+    steps = _steps(Fraction(nanoseconds), "nanoseconds", clock, span)
     if steps.denominator != 1:
-        raise BadDuration("this duration is no whole number of steps", duration.span)
+        raise BadDuration("this duration is no whole number of ticks", span)
     return steps.numerator
 
 
@@ -116,7 +118,7 @@ def _amount(term: tree.Quantity, params: dict[str, object]) -> tuple[Fraction, s
         except QueryError as error:
             raise BadParameter(f"parameter `:{name}` is no duration: {value!r}", span) from error
         return _total(inner, {})
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value and abs(value) < 2**63:
         return Fraction(str(value)), term.unit
     raise BadParameter(f"parameter `:{name}` cannot be a duration", span, hint="a number, a timedelta or `12 hours`")
 
@@ -134,7 +136,7 @@ def _steps(total: Fraction, unit: str, clock: Clock, span: Span) -> Fraction:
         raise WindowMismatch(
             "the time column counts ticks of unknown length",
             span,
-            hint="write ticks (`WITHIN 200`), or declare the tick: Schema(tick='1 second')",
+            hint="write ticks (`WITHIN 200`), or declare `DECLARE STREAM (tick 1 second)` or Schema(tick='1 second')",
         )
     return total / clock.nanoseconds
 

@@ -33,6 +33,8 @@ def expand(scopes: Scopes, item: tree.EquivalenceItem, *, negate: bool = False) 
             f"only the closure `{owners[0].variable}` has `{item.attribute}`; nothing chooses its members", item.span
         )
     for literal in _pairs(scopes, owners, item.attribute):
+        if isinstance(literal, Comparison):
+            scopes.check_comparable("=", literal.left, literal.right, item.span)
         yield scopes.placed(_inverted(literal) if negate else literal, item.span)
     if item.value is not None:
         value = scopes.value(item.value)

@@ -42,8 +42,12 @@ def _distribute(condition: Condition, span: Span | None) -> _Clauses:
     if isinstance(condition, AllOf):
         return _conjoin(_distribute(part, span) for part in condition.parts)
     if isinstance(condition, OneOf):
-        result: _Clauses = [{}]
+        result: _Clauses = [_alone(condition.parts)]
+        if any(isinstance(part, Truth) and part.value for part in condition.parts):
+            return []
         for part in condition.parts:
+            if not isinstance(part, AllOf | OneOf):
+                continue
             right = _absorbed(_distribute(part, span))
             size = len(result) * len(right)
             if size > MAX_CLAUSES:
@@ -57,6 +61,11 @@ def _distribute(condition: Condition, span: Span | None) -> _Clauses:
     if isinstance(condition, Truth):
         return [] if condition.value else [{}]
     return [{condition: None}]
+
+
+def _alone(parts: Iterable[Condition]) -> dict[Literal, None]:
+    """The literals among the parts of a disjunction: they go into every clause."""
+    return {part: None for part in parts if not isinstance(part, AllOf | OneOf | Truth)}
 
 
 def _conjoin(parts: Iterable[_Clauses]) -> _Clauses:

@@ -9,9 +9,11 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from kleene.errors import (
+    BadDeclaration,
     OutputNotAvailable,
     QueryError,
     QueryWarning,
+    ReservedName,
     StrategyVariables,
     TimeoutsNotAvailable,
     did_you_mean,
@@ -30,6 +32,7 @@ from kleene.pattern.schema import Schema
 from kleene.pattern.suspicions import suspicions
 
 T = TypeVar("T")
+TIMEOUT_COLUMNS = ("stream", "reached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,11 @@ class Query:
         return tuple(names)
 
     @cached_property
+    def parameters(self) -> frozenset[str]:
+        """The names of the parameters that the text uses."""
+        return frozenset(node.name for node in tree.walk(self.tree) if isinstance(node, tree.Parameter))
+
+    @cached_property
     def canonical(self) -> str:
         """The query without its declarations, in one spelling."""
         return format_query(replace(self.tree, declarations=()))
@@ -161,7 +169,13 @@ class Query:
 def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
     parsed = query.tree
     params = dict(query.params)
-    bound = patterns.bind_pattern(parsed.pattern, schema, lambda name: _event_class(name, schema))
+    classes = _Classes(schema, params, checking)
+    for declaration in parsed.declarations:
+        if isinstance(declaration, tree.ClassDeclaration):
+            classes.bound(declaration)
+    bound = patterns.bind_pattern(parsed.pattern, schema, classes.named)
+    if parsed.timeouts is not None:
+        _check_timeout_names(bound)
     options = patterns.alternatives(bound, parsed.pattern.span)
     strategy = parsed.strategy or tree.Strategy(tree.SelectionStrategy.SKIP_TILL_ANY_MATCH)
     _check_strategy_variables(strategy, bound)
@@ -216,18 +230,49 @@ def _window(parsed: tree.Query, schema: Schema, params: dict[str, object], check
     return bind_window(parsed.within, schema.clock, params)
 
 
-def _event_class(name: tree.TypeName, schema: Schema) -> EventClass:
-    declared = schema.classes.get(name.name)
-    if declared is None:
-        patterns.type_test(name, schema)
-        return EventClass(name.name, (name.name,))
-    for part in declared.types:
-        patterns.type_test(part, schema)
-    types = tuple(part.name for part in declared.types)
-    if declared.predicate is None:
-        return EventClass(name.name, types)
-    scopes = Scopes(schema, {"": Component("", (EventClass(name.name, types),))})
-    return EventClass(name.name, types, clauses_of(scopes.condition(declared.predicate), declared.predicate.span))
+@dataclass(slots=True)
+class _Classes:
+    """Event types and classes by name."""
+
+    schema: Schema
+    params: dict[str, object]
+    checking: bool
+
+    def named(self, name: tree.TypeName) -> EventClass:
+        declared = self.schema.classes.get(name.name)
+        if declared is None:
+            patterns.type_test(name, self.schema)
+            return EventClass(name.name, (name.name,))
+        return self.bound(declared)
+
+    def bound(self, declared: tree.ClassDeclaration) -> EventClass:
+        try:
+            return self._bound(declared)
+        except QueryError as error:
+            if declared.source is not None:
+                error.locate(declared.source, f"class {declared.name}")
+            raise
+
+    def _bound(self, declared: tree.ClassDeclaration) -> EventClass:
+        for part in declared.types:
+            if part.name in self.schema.classes:
+                raise BadDeclaration(f"`{part.name}` is a class, and a class is made of types", part.span)
+            patterns.type_test(part, self.schema)
+        types = tuple(part.name for part in declared.types)
+        if declared.predicate is None:
+            return EventClass(declared.name, types)
+        component = Component("", (EventClass(declared.name, types),))
+        scopes = Scopes(self.schema, {"": component}, params=self.params, open_parameters=self.checking)
+        return EventClass(
+            declared.name, types, clauses_of(scopes.condition(declared.predicate), declared.predicate.span)
+        )
+
+
+def _check_timeout_names(bound: patterns.BoundPattern) -> None:
+    for component in bound.components:
+        if component.variable in TIMEOUT_COLUMNS:
+            span = bound.spans[component.variable]
+            raise ReservedName(f"`{component.variable}` is a column of every timeout", span, hint="rename the variable")
 
 
 def _check_strategy_variables(strategy: tree.Strategy, bound: patterns.BoundPattern) -> None:
@@ -270,7 +315,7 @@ def _check_output(parsed: tree.Query, *, lines: bool) -> None:
                 "TIMEOUTS needs a window that can close", parsed.pattern.span, hint="add `WITHIN …`"
             )
         if not lines:
-            raise TimeoutsNotAvailable("TIMEOUTS needs a sequence of plain and Kleene components", parsed.pattern.span)
+            raise TimeoutsNotAvailable("TIMEOUTS needs a sequence of plain and Kleene components", parsed.timeouts_span)
     if parsed.output is None or parsed.output.mode is not tree.OutputMode.COMPRESSED:
         return
     if parsed.returns is not None:
@@ -282,7 +327,7 @@ def _check_output(parsed: tree.Query, *, lines: bool) -> None:
 def _digest(query: Query, schema: Schema, parts: tuple[Component, ...]) -> bytes:
     """What names the query in match ids: its canonical text, its parameters, and the classes that it uses."""
     made = blake2b(query.canonical.encode(), digest_size=16)
-    for name, value in sorted(query.params.items()):
+    for name, value in sorted((name, value) for name, value in query.params.items() if name in query.parameters):
         made.update(f"\0{name}={value!r}".encode())
     for name in sorted({event_class.name for component in parts for event_class in component.classes}):
         if name in schema.classes:

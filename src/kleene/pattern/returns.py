@@ -31,7 +31,7 @@ def bind_returns(returns: tree.Return, scopes: Scopes) -> tuple[ReturnColumn, ..
         name = item.alias or _default_name(item.value, place)
         if name in columns:
             raise DuplicateColumn(f"two columns are called `{name}`", item.span, hint="name one with `AS`")
-        if name in RESULT_COLUMNS:
+        if name in RESULT_COLUMNS or (returns.into is not None and name in scopes.schema.own_columns):
             raise ReservedName(f"`{name}` is a column of every result", item.span, hint=f"`… AS {name}_`")
         columns[name] = ReturnColumn(name, _value(item.value, scopes))
     return tuple(columns.values())
@@ -48,7 +48,7 @@ def _value(node: tree.Expression, scopes: Scopes) -> Value:
             raise MisplacedIteration(
                 f"`{name}[i]` is one of many when a match is returned",
                 node.span,
-                hint=f"`{name}`, `{name}[1]`, `{name}[{name}.LEN]` or an aggregate",
+                hint=f"`{name}`, `{name}[1].x`, `{name}[{name}.LEN].x` or an aggregate",
             )
         if isinstance(reference, Attribute) and reference.which is Which.MEMBER:
             raise AggregateMisuse(

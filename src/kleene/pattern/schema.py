@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from kleene.errors import BadDeclaration, BadTimeColumn, MissingColumn, did_you_mean
+from kleene.errors import BadDeclaration, BadTimeColumn, MissingColumn, QueryError, did_you_mean
 from kleene.lang import parse_class, parse_declarations, tree
 from kleene.lang.format import format_duration
 from kleene.pattern.clock import Clock, ClockKind, tick_length
-from kleene.pattern.types import TYPE_NAMES, ValueType
+from kleene.pattern.types import TYPE_NAMES, ValueType, comparable
 
 ColumnTypes = Mapping[str, ValueType | str] | Iterable[str]
 
@@ -133,7 +133,8 @@ class Schema:
         known = self.columns or {}
         attributes = {name: self._column_type(name) for name in self.own_columns}
         for name, kind in declared.items():
-            attributes[name] = known.get(name, kind) if kind is ValueType.UNKNOWN else kind
+            found = known.get(name, ValueType.UNKNOWN)
+            attributes[name] = kind if found is ValueType.UNKNOWN else found
         return attributes
 
     def _column_type(self, name: str) -> ValueType:
@@ -152,7 +153,36 @@ class Schema:
                 raise _missing(role, name, columns)
         if self.constant_type is None and self.type not in columns:
             raise _missing("type", self.type, columns)
+        if self.start is not None and columns[self.start] is not columns[self.time]:
+            raise BadTimeColumn(
+                f"`{self.start}` and `{self.time}` are of different types", hint="make start and time one type"
+            )
+        self._check_clock(clock)
+        self._check_attributes(columns)
         return _replaced(self, columns=columns, clock=clock)
+
+    def _check_clock(self, found: Clock) -> None:
+        """What was declared of the time column must be what it holds."""
+        declared = self.clock.kind
+        if ClockKind.UNKNOWN not in (declared, found.kind) and declared is not found.kind:
+            raise BadTimeColumn(
+                f"`{self.time}` is declared to hold {declared.value}, but it holds {found.kind.value}",
+                hint="a tick is declared for integer time columns only",
+            )
+
+    def _check_attributes(self, columns: Mapping[str, ValueType]) -> None:
+        for name, attributes in self.types.items():
+            for attribute, declared in attributes.items():
+                found = columns.get(attribute)
+                if found is None:
+                    raise MissingColumn(
+                        f"type {name} declares `{attribute}`, but the events have no such column",
+                        hint=did_you_mean(attribute, columns),
+                    )
+                if not comparable(declared, found, "="):
+                    raise BadDeclaration(
+                        f"type {name} declares `{attribute}` as {declared.value}, but the column holds {found.value}"
+                    )
 
     def adding_types(self, types: Mapping[str, Mapping[str, ValueType]]) -> Schema:
         """This schema with the types that other queries make."""
@@ -165,17 +195,27 @@ class Schema:
     @staticmethod
     def from_declarations(declarations: Sequence[tree.Declaration] | str) -> Schema:
         """The schema that `DECLARE …` statements describe."""
-        if isinstance(declarations, str):
-            declarations = parse_declarations(declarations)
-        return Schema().declaring(declarations)
+        if not isinstance(declarations, str):
+            return Schema().declaring(declarations)
+        text = declarations
+        try:
+            return Schema().declaring([_sourced(item, text) for item in parse_declarations(text)])
+        except QueryError as error:
+            error.locate(text, "schema")
+            raise
 
     def declaring(self, declarations: Sequence[tree.Declaration]) -> Schema:
         """This schema changed by declarations; what they say goes before what it said."""
         given: dict[str, Any] = {"types": dict(self.types), "classes": dict(self.classes)}
         seen: set[str] = set()
+        streamed: set[str] = set()
         for declaration in declarations:
             if isinstance(declaration, tree.StreamDeclaration):
-                given.update(_stream_fields(declaration))
+                said = _stream_fields(declaration)
+                if streamed & said.keys():
+                    raise BadDeclaration(f"`{min(streamed & said.keys())}` is declared twice", declaration.span)
+                streamed |= said.keys()
+                given.update(said)
                 continue
             if declaration.name in seen:
                 raise BadDeclaration(f"`{declaration.name}` is declared twice", declaration.span)
@@ -184,6 +224,10 @@ class Schema:
                 given["types"][declaration.name] = _declared_attributes(declaration)
             else:
                 given["classes"][declaration.name] = declaration
+        if self.columns is None:
+            return _replaced(self, **given)
+        # On data: the declarations were taken in before, and the data knows more of its clock than they do.
+        given.pop("clock", None)
         return _replaced(self, **given)
 
 
@@ -242,11 +286,16 @@ def _class(name: str, given: str | tree.ClassDeclaration) -> tree.ClassDeclarati
     if isinstance(given, tree.ClassDeclaration):
         return given
     types, predicate = parse_class(given)
-    return tree.ClassDeclaration(name, types, predicate)
+    return tree.ClassDeclaration(name, types, predicate, source=given)
+
+
+def _sourced(declaration: tree.Declaration, text: str) -> tree.Declaration:
+    return replace(declaration, source=text) if isinstance(declaration, tree.ClassDeclaration) else declaration
 
 
 def _missing(role: str, name: str, columns: Iterable[str]) -> MissingColumn:
     near = did_you_mean(name, columns)
     return MissingColumn(
-        f"the events have no {role} column `{name}`", hint=f"{near or 'name it'} set Schema(…) to name the columns"
+        f"the events have no {role} column `{name}`",
+        hint=f"{near}; Schema(…) says which column is which" if near else "Schema(…) says which column is which",
     )

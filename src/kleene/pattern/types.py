@@ -14,7 +14,7 @@ class ValueType(Enum):
     TIMESTAMP = "timestamp"
     ZONED = "timestamp with time zone"
     DURATION = "duration"
-    OTHER = "unusable"
+    OTHER = "nested or binary"
     NULL = "null"
     UNKNOWN = "unknown"
 

@@ -7,7 +7,7 @@ the definition. Parts are combined from left to right; a clause is tested as soo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Scope, Which, references, variables
 from kleene.pattern.nodes import Component, Conjunction, Kind, Leaf, Pattern, Sequence, components
@@ -88,7 +88,7 @@ class Assignments:
                     yield events
 
     def is_increasing(self, events: tuple[Event, ...]) -> bool:
-        return all(self.timeline.before(x, y) for x, y in zip(events, events[1:], strict=False))
+        return all(self.timeline.before(x, y) for x, y in pairwise(events))
 
     def selectable(self, component: Component, event: Event) -> bool:
         return self.timeline.key(event) is not None and in_class(self.timeline, component, event)

@@ -96,7 +96,11 @@ def _described(case: Case, observed: Observed) -> list[tuple[Any, ...]]:
 def _labelled(case: Case, row: Mapping[str, Any], *, drop_absent: bool = False) -> tuple[Any, ...]:
     labels = case.all_labels
     named = {
-        name: tuple(_label(labels, r) for r in rows) if isinstance(rows, tuple) else None if rows is None else _label(labels, rows)
+        name: tuple(_label(labels, r) for r in rows)
+        if isinstance(rows, tuple)
+        else None
+        if rows is None
+        else _label(labels, rows)
         for name, rows in row.items()
     }
     return tuple(sorted((name, value) for name, value in named.items() if not (drop_absent and value in (None, ()))))

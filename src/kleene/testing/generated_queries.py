@@ -10,10 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
+from typing import Any
 
 TYPES = ("A", "B", "C", "D")
 INTEGERS, REAL, TEXT, FLAG = ("id", "x"), "y", "s", "f"
 ATTRIBUTES = (*INTEGERS, REAL, TEXT, FLAG)
+# Event classes that a query may declare and use: the types, and the declaration's right side.
+CLASSES = {
+    "Large": (("A",), "A WHERE x > 0"),
+    "Mixed": (("B", "C"), "ANY(B, C)"),
+    "Other": (("A", "D"), "ANY(A, D) WHERE s != 'u' or not f"),
+}
 
 
 class Role(Enum):
@@ -65,6 +72,9 @@ class Wishes:
     negation: float = 0.0
     any_of: float = 0.1
     bare: float = 0.1
+    classes: float = 0.04
+    # How many types components are drawn from; fewer make more events able to stand at a place.
+    kinds: int = 4
 
 
 def parts_of(node: Tree | Part) -> Iterator[Part]:
@@ -126,10 +136,13 @@ _CLOSURE = (("+", 1, 3), ("*", 0, 3), ("^1", 1, 3), ("^2", 2, 4))
 
 
 def _types(rng: Random, wishes: Wishes) -> tuple[tuple[str, ...], str, bool]:
+    if rng.random() < wishes.classes:
+        name = rng.choice(tuple(CLASSES))
+        return CLASSES[name][0], name, True
     if rng.random() < wishes.any_of:
-        types = tuple(rng.sample(TYPES, 2))
+        types = tuple(rng.sample(TYPES[: wishes.kinds], 2))
         return types, f"ANY({', '.join(types)})", True
-    name = rng.choice(TYPES)
+    name = rng.choice(TYPES[: wishes.kinds])
     return (name,), name, False
 
 
@@ -197,6 +210,10 @@ def render(node: Tree | Part, rng: Random, *, top: bool = True) -> str:
 
 # Conditions --------------------------------------------------------------------------------------------------------
 
+# Conditions on x tell events apart best; the last is every type's.
+_SPOKEN_OF = ("x", "x", "x", "id", REAL, "ts")
+_FUNCTIONS = ("sum", "avg", "min", "max", "first", "last", "count", "count")
+
 Has = Callable[[Part, str], bool]
 _SIGNS = ("=", "==", "!=", "<>", "≠", "<", "<=", "≤", ">", ">=", "≥", "<=", ">=", "!=")
 
@@ -211,6 +228,8 @@ class Speaker:
     about: Part | None = None
     taking: bool = False
     arithmetic: float = 0.15
+    # Values of parameters that the query uses; drawing adds to it.
+    params: dict[str, Any] = field(default_factory=dict)
 
     def can_speak(self) -> bool:
         parts = self.parts if self.about is None else (self.about,)
@@ -242,7 +261,8 @@ class Speaker:
             return f"{self._attribute(about, 'ts')} > 0"
         if kind < 0.5:
             return self._unary(left)
-        right = self._number(rng.choice(self.parts)) or str(rng.randint(0, 3))
+        other = about if self.taking and rng.random() < 0.6 else rng.choice(self.parts)
+        right = self._number(other) or self._constant()
         if rng.random() < 0.1 and self.about is None and left[0].isalpha() and right[0].isalpha():
             return f"{left} = {right} = {rng.randint(0, 3)}"
         return f"{left} {rng.choice(_SIGNS)} {right}"
@@ -251,14 +271,22 @@ class Speaker:
         return part.role is not Role.CLOSURE or self.about is part
 
     def _unary(self, value: str) -> str:
-        rng, number = self.rng, self.rng.randint(0, 3)
+        rng, number = self.rng, self._constant()
         low, high = sorted((rng.randint(0, 3), rng.randint(0, 3)))
         no = "" if self.taking else rng.choice(("", "", "NOT "))
         tests = [f"{value} {rng.choice(_SIGNS)} {number}"] * 3
         tests += [f"{value} {no}IN ({number}, {rng.randint(0, 3)})", f"{value} {no}BETWEEN {low} AND {high}"]
-        if value.replace(".", "").isalnum() and not value.endswith(".LEN") and not self.taking:
+        if not self.taking and "count" not in value and "LEN" not in value:
             tests.append(f"{value} IS {no}NULL")
         return rng.choice(tests)
+
+    def _constant(self) -> str:
+        value = self.rng.choice((0, 1, 1, 2, 2, 3, 0.5, 1.5))
+        if self.rng.random() < 0.9:
+            return str(value)
+        name = f"p{len(self.params)}"
+        self.params[name] = value
+        return f":{name}"
 
     def _text_comparison(self, about: Part) -> str:
         rng = self.rng
@@ -271,7 +299,7 @@ class Speaker:
 
     def _subject(self, about: Part) -> str | None:
         """The left side: what the comparison is about, so `a[i]` itself on a take edge."""
-        names = [name for name in (*INTEGERS, REAL) if self.has(about, name)]
+        names = [name for name in _SPOKEN_OF[:-1] if self.has(about, name)]
         if not self.taking or not names:
             return self._number(about)
         text = f"{about.variable}[i].{self.rng.choice(names)}"
@@ -279,7 +307,7 @@ class Speaker:
 
     def _number(self, part: Part) -> str | None:
         """A numeric expression about a part, perhaps with arithmetic around it."""
-        names = [name for name in (*INTEGERS, REAL, "ts") if self.has(part, name)]
+        names = [name for name in _SPOKEN_OF if self.has(part, name)]
         if not names:
             return None
         text = self._value(part, self.rng.choice(names))
@@ -295,7 +323,7 @@ class Speaker:
                 f"{text} * {number}",
                 f"{number} / {text}",
                 f"{text} / 2",
-                f"({text} - 2) % {number}",
+                f"({text} - 3) % 2",
                 f"{text} % {other}",
                 f"-{text}",
                 f"50% * {text}",
@@ -318,7 +346,7 @@ class Speaker:
     def _attribute(self, part: Part, name: str) -> str:
         v = part.variable
         if self.taking and part is self.about:
-            return self.rng.choice((f"{v}[i].{name}",) * 3 + (f"{v}[i-1].{name}", f"{v}[1].{name}"))
+            return self.rng.choice((f"{v}[i].{name}", f"{v}[i-1].{name}", f"{v}[i-1].{name}", f"{v}[1].{name}"))
         if part.role is Role.KLEENE:
             return self.rng.choice((f"{v}[1].{name}", f"{v}[{v}.LEN].{name}"))
         return f"{v}.{name}"
@@ -326,10 +354,10 @@ class Speaker:
     def _aggregate(self, part: Part, name: str) -> str:
         v = part.variable
         over = self.rng.choice((v, f"{v}[..]")) if part.role is Role.KLEENE else v
-        function = self.rng.choice(("sum", "avg", "min", "max", "first", "last", "count"))
+        function = self.rng.choice(_FUNCTIONS)
         return self.rng.choice((f"{function}({over}.{name})",) * 3 + (f"count({over})", f"{v}.LEN"))
 
     def _so_far(self, part: Part, name: str) -> str:
         v = part.variable
-        function = self.rng.choice(("sum", "avg", "min", "max", "first", "last", "count"))
+        function = self.rng.choice(_FUNCTIONS)
         return self.rng.choice((f"{function}({v}[..i-1].{name})", f"count({v}[..i-1])", f"{v}[i].{name}"))

@@ -7,12 +7,13 @@ are valid, streams have at most eight events of few types and small domains, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from kleene.testing.generated_queries import (
     ATTRIBUTES,
+    CLASSES,
     TYPES,
     Names,
     Part,
@@ -43,6 +44,7 @@ class GeneratedCase:
     types: dict[str, set[str]] | None = None
     tie_breaker: str | None = None
     start: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -69,47 +71,67 @@ class Stratum:
     arithmetic: float = 0.1
     equivalence: float = 0.5
     ties: float = 0.1
-    tie_breaker: float = 0.0
-    durations: float = 0.0
-    nulls: float = 0.02
+    tie_breaker: float = 0.04
+    durations: float = 0.04
+    nulls: float = 0.05
     declared: float = 0.3
     lacking: float = 0.0
     count_window: float = 0.1
     output: str | None = None
+    # How many events are drawn that the pattern has no need of.
+    noise: Sequence[int] = (0, 1, 2, 2, 3, 4)
     # How likely nothing has a variable, and an equivalence test stands below OR or NOT.
     nameless: float = 0.0
     deep_equivalence: float = 0.0
 
 
-_CONTIGUOUS = Wishes(kleene=0.4, optional=0.12, negation=0.12, any_of=0.2)
+_CONTIGUOUS = Wishes(kleene=0.4, optional=0.1, negation=0.1, any_of=0.15, kinds=3)
+_EVERY = "any of them"
 
 STRATA: dict[str, Stratum] = {
     "sequence": Stratum(wishes=Wishes(bare=0.2), lengths=(1, 2, 2, 3, 3, 4), nameless=0.08),
     "strict_contiguity": Stratum("strict_contiguity", wishes=_CONTIGUOUS),
-    "partition_contiguity": Stratum("partition_contiguity", wishes=_CONTIGUOUS, equivalence=0.9),
-    "skip_till_next_match": Stratum("skip_till_next_match", wishes=_CONTIGUOUS, conditions=(0, 1, 2, 2)),
-    "kleene_any": Stratum(wishes=Wishes(kleene=0.6), lengths=(1, 2, 2, 3), conditions=(0, 1, 2, 2)),
-    "negation": Stratum(wishes=Wishes(kleene=0.15, optional=0.08, negation=1.0), lengths=(1, 2, 2, 3)),
+    "partition_contiguity": Stratum("partition_contiguity", wishes=_CONTIGUOUS, conditions=(0, 0, 1), equivalence=0.9),
+    "skip_till_next_match": Stratum(
+        "skip_till_next_match",
+        wishes=Wishes(kleene=0.45, optional=0.06, negation=0.1, kinds=2),
+        lengths=(2, 2, 2, 3),
+        conditions=(1, 2),
+        equivalence=0.3,
+        noise=(3, 4, 5, 6),
+    ),
+    "kleene_any": Stratum(wishes=Wishes(kleene=0.6, kinds=3), lengths=(1, 2, 2, 3), conditions=(0, 1, 2, 2)),
+    "negation": Stratum(wishes=Wishes(0.15, 0.08, negation=1.0, kinds=3), lengths=(1, 2, 2, 3)),
     "optional": Stratum(wishes=Wishes(kleene=0.1, optional=0.5, negation=0.15)),
     "conjunction": Stratum(signs="&", wishes=Wishes(kleene=0.1, optional=0.1)),
     "disjunction": Stratum(signs="|", depth=2, wishes=Wishes(kleene=0.1, negation=0.1)),
     "nested": Stratum(signs=";&|", depth=3, wishes=Wishes(0.08, 0.1, 0.1, 0.15), conditions=(0, 0, 1)),
-    "closure": Stratum(wishes=Wishes(0.08, 0.08, 1.0, 0.15), lengths=(1, 2, 2, 3), equivalence=0.3),
-    "ties": Stratum(ties=0.8, wishes=_CONTIGUOUS, strategy="any of them"),
-    "tie_breaker": Stratum(ties=0.8, tie_breaker=1.0, wishes=_CONTIGUOUS, strategy="any of them"),
-    "durations": Stratum(durations=1.0, wishes=_CONTIGUOUS, strategy="any of them", count_window=0.0),
-    "nulls_missing": Stratum(
-        nulls=0.2, declared=0.9, lacking=0.3, wishes=Wishes(0.15, 0.15, negation=0.15, any_of=0.3)
+    "closure": Stratum(
+        wishes=Wishes(0.08, 0.08, closure=1.0, negation=0.25, kinds=3), lengths=(1, 2, 2, 3), equivalence=0.3, ties=0.3
     ),
-    "count_window": Stratum(count_window=1.0, wishes=Wishes(kleene=0.2, negation=0.2)),
-    "non_overlap": Stratum(output="NON_OVERLAP", strategy="any of them", wishes=Wishes(kleene=0.2, optional=0.05)),
-    "compressed": Stratum(output="COMPRESSED", strategy="any of them", wishes=Wishes(kleene=0.4, negation=0.1)),
-    "arithmetic": Stratum(arithmetic=0.6, conditions=(1, 1, 2), equivalence=0.2, wishes=Wishes(kleene=0.2)),
+    "ties": Stratum(_EVERY, ties=0.8, wishes=_CONTIGUOUS),
+    "tie_breaker": Stratum(_EVERY, ties=0.8, tie_breaker=1.0, wishes=_CONTIGUOUS),
+    "durations": Stratum(_EVERY, durations=1.0, tie_breaker=0.4, ties=0.4, wishes=_CONTIGUOUS, conditions=(0, 0, 1)),
+    "nulls_missing": Stratum(
+        _EVERY,
+        wishes=Wishes(0.2, 0.12, negation=0.3, any_of=0.25),
+        arithmetic=0.3,
+        nulls=0.2,
+        declared=0.9,
+        lacking=0.3,
+        count_window=0.25,
+    ),
+    "count_window": Stratum(count_window=1.0, conditions=(0, 0, 1), wishes=Wishes(kleene=0.2, negation=0.2)),
+    "non_overlap": Stratum(
+        _EVERY, output="NON_OVERLAP", conditions=(0, 0, 1), wishes=Wishes(0.2, 0.05, kinds=2), noise=(2, 3, 4)
+    ),
+    "compressed": Stratum(_EVERY, output="COMPRESSED", wishes=Wishes(kleene=0.4, negation=0.1, kinds=3)),
+    "arithmetic": Stratum(arithmetic=0.6, conditions=(1, 1, 1, 2), equivalence=0.1, wishes=Wishes(0.2, kinds=2)),
     "boolean_conditions": Stratum(
+        wishes=Wishes(kleene=0.2, negation=0.1, kinds=2),
+        lengths=(2, 2, 3),
         conditions=(1, 1, 2),
         nesting=(1, 2, 2, 3),
-        wishes=Wishes(kleene=0.2, negation=0.1),
-        lengths=(2, 2, 3),
         equivalence=0.35,
         deep_equivalence=0.4,
     ),
@@ -137,27 +159,29 @@ class _Draft:
         self.start = "began" if self.luck(plan.durations) else None
         self.ties = self.luck(plan.ties)
         self.types = self._types() if self.luck(plan.declared) else None
+        self.params: dict[str, Any] = {}
         self.tree = self._pattern()
         self.parts = tuple(parts_of(self.tree))
-        self.strategy = rng.choice(_STRATEGIES) if plan.strategy == "any of them" else plan.strategy
+        self.strategy = rng.choice(_STRATEGIES) if plan.strategy == _EVERY else plan.strategy
 
     def luck(self, chance: float) -> bool:
         return self.rng.random() < chance
 
     def case(self) -> GeneratedCase:
         text = self._text()
-        return GeneratedCase(text, self._events(), self.types, self.tie_breaker, self.start)
+        return GeneratedCase(text, self._events(), self.types, self.tie_breaker, self.start, self.params)
 
     def _types(self) -> dict[str, set[str]]:
         return {name: {a for a in ATTRIBUTES if not self.luck(self.plan.lacking)} for name in TYPES}
 
     def _pattern(self) -> Tree:
         plan, names = self.plan, Names()
+        wishes = plan.wishes if plan.lacking == 0 else replace(plan.wishes, classes=0.0)
         if self.luck(plan.nameless):
             return draw_bare_line(self.rng)
         if plan.signs:
-            return draw_tree(self.rng, names, plan.wishes, plan.signs, plan.depth)
-        return draw_line(self.rng, names, plan.wishes, plan.lengths)
+            return draw_tree(self.rng, names, wishes, plan.signs, plan.depth)
+        return draw_line(self.rng, names, wishes, plan.lengths)
 
     # The query
 
@@ -169,7 +193,12 @@ class _Draft:
             text += f" WHERE {self._strategy()} {{ {joined} }}"
         elif conditions:
             text += f" WHERE {joined}"
-        return text + self._window() + (f" OUTPUT {self.plan.output}" if self.plan.output else "")
+        output = f" OUTPUT {self.plan.output}" if self.plan.output else ""
+        return f"{self._declarations(text)}{text}{self._window()}{output}"
+
+    def _declarations(self, text: str) -> str:
+        used = [name for name in CLASSES if name in text]
+        return "".join(f"DECLARE CLASS {name} IS {CLASSES[name][1]}\n" for name in used)
 
     def _strategy(self) -> str:
         if self.luck(0.5):
@@ -184,8 +213,11 @@ class _Draft:
         if self.luck(self.plan.count_window):
             return f" WITHIN {self.rng.randint(2, 7)} EVENTS{inclusive}"
         if needed or self.luck(0.75):
-            unit = self.rng.choice(("", "", " units", " ticks"))
-            return f" WITHIN {self.rng.randint(3, 12)}{unit}{inclusive}"
+            size = self.rng.randint(3, 15)
+            if self.luck(0.05):
+                self.params["window"] = size
+                return f" WITHIN :window{inclusive}"
+            return f" WITHIN {size}{self.rng.choice(('', '', ' units', ' ticks'))}{inclusive}"
         return ""
 
     def _has(self, part: Part, attribute: str) -> bool:
@@ -206,7 +238,9 @@ class _Draft:
         if not names:
             return ""
         name = self.rng.choice(names)
-        texts = [f"[{name}]"] * 6 + [f"[{name} = 1]", *(f"[{name}, {other}]" for other in names if other != name)]
+        texts = (
+            [f"[{name}]"] * 6 + [f"[{name} = 1]"] * 2 + [*(f"[{name}, {other}]" for other in names if other != name)]
+        )
         return self._deepened(self.rng.choice(texts))
 
     def _deepened(self, equivalence: str) -> str:
@@ -240,17 +274,21 @@ class _Draft:
         return formula.replace(f"{about.variable}.", "") if alone and self.luck(0.5) else formula
 
     def _speaker(self, parts: tuple[Part, ...], about: Part | None, taking: bool = False) -> Speaker:
-        return Speaker(self.rng, self._has, parts, about, taking, self.plan.arithmetic)
+        return Speaker(self.rng, self._has, parts, about, taking, self.plan.arithmetic, self.params)
 
     # The stream
 
     def _events(self) -> list[dict[str, Any]]:
-        """Events that could fill the pattern's places in order, others among them, at times that grow."""
+        """Events that could fill the pattern's places in order, others among them, at times that grow.
+
+        A value left out of a row is NULL, but the first row has all columns, so that the input has.
+        """
         rng = self.rng
-        kinds: list[tuple[str | None, bool]] = [(kind, True) for kind in self._planted(self.tree)][:MOST_EVENTS]
-        for _ in range(min(MOST_EVENTS - len(kinds), rng.choice((0, 1, 2, 2, 3, 4)))):
-            kind = rng.choice((*TYPES, *TYPES, "E", None)) if self.luck(0.9) else None
-            at_end = self._contiguous() and self.luck(0.6)
+        kinds: list[tuple[str | None, bool]] = [(kind, True) for kind in self._planted(self.tree)[:MOST_EVENTS]]
+        used = [kind for part in self.parts for kind in part.types]
+        for _ in range(min(MOST_EVENTS - len(kinds), rng.choice(self.plan.noise))):
+            kind = rng.choice(used) if self.luck(0.65) else rng.choice((*TYPES, "E", None))
+            at_end = self._contiguous() and self.luck(0.5)
             kinds.insert(rng.choice((0, len(kinds))) if at_end else rng.randint(0, len(kinds)), (kind, False))
         gaps = (0, 0, 0, 1, 1, 2) if self.ties else (1, 1, 1, 2, 3)
         now, rows = rng.randint(0, 3), []
@@ -259,7 +297,7 @@ class _Draft:
             rows.append(self._row(kind, now, planted))
         if self.luck(0.3):
             rng.shuffle(rows)
-        return rows
+        return [{**dict.fromkeys(ATTRIBUTES), **row} if i == 0 else row for i, row in enumerate(rows)]
 
     def _contiguous(self) -> bool:
         return self.strategy in ("strict_contiguity", "partition_contiguity")
@@ -281,19 +319,28 @@ class _Draft:
     def _row(self, kind: str | None, now: int, planted: bool) -> dict[str, Any]:
         rng = self.rng
         values: dict[str, Any] = {
-            "id": 1 if self.luck(0.95 if planted else 0.6) else 2,
+            "id": 1 if self.luck(0.95 if planted else 0.5) else 2,
             "x": rng.choice((0, 1, 1, 2, 2, 3)),
             "y": rng.choice((0.0, 0.5, 1.0, 2.5)),
             "s": rng.choice(("u", "v", "uv")),
             "f": rng.choice((True, False)),
         }
         row: dict[str, Any] = {"type": kind, "ts": now}
-        row.update({name: None if self.luck(self.plan.nulls) else value for name, value in values.items()})
+        for name, value in values.items():
+            if not self.luck(self.plan.nulls):
+                row[name] = value
+            elif self.luck(0.5):
+                row[name] = None
         if self.tie_breaker is not None:
             row[self.tie_breaker] = rng.choice((0, 1, 1, 2))
         if self.start is not None:
             row[self.start] = now - rng.choice((0, 0, 1, 1, 2, 3))
-        return row
+        return self._spoiled(row) if not planted and self.luck(0.06) else row
+
+    def _spoiled(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A bad row: no time, no tie-breaker, no start, or an end before its start."""
+        name = self.rng.choice([name for name in ("ts", self.tie_breaker, self.start) if name is not None])
+        return {**row, name: row["ts"] + 1 if name == self.start and self.luck(0.5) else None}
 
 
 _STRATEGIES = (None, "skip_till_any_match", "skip_till_next_match", "strict_contiguity", "partition_contiguity")

@@ -43,7 +43,7 @@ def value_hash(value: Any) -> int:
         return mix(_NULL)
     if isinstance(value, bool):
         return mix(_BOOL + value)
-    if isinstance(value, float | Decimal) and value == value and abs(value) < 2**63 and value == int(value):
+    if isinstance(value, float | Decimal) and _is_integer(value):
         value = int(value)
     if isinstance(value, int):
         return mix((value & _MASK) ^ _INT)
@@ -53,6 +53,10 @@ def value_hash(value: Any) -> int:
     if isinstance(value, str):
         return _bytes_hash(value.encode())
     return _bytes_hash(value if isinstance(value, bytes) else repr(value).encode())
+
+
+def _is_integer(value: Any) -> bool:
+    return bool(value == value and abs(value) < 2**63 and value == int(value))
 
 
 def _bytes_hash(data: bytes) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kleene.frames.streams import to_table
+from kleene.frames.streams import reads, to_table
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.testing.reference import reference_results
@@ -30,8 +30,8 @@ def table_outputs(
 ) -> Tables:
     """Matches, timeouts and bad rows of one query, or of several in one table."""
     declarations = [declaration for query in queries for declaration in query.tree.declarations]
-    reads = tuple(dict.fromkeys(name for query in queries for name in query.inputs))
-    table, given = to_table(events, (schema or Schema()).declaring(declarations), reads)
+    declared = (schema or Schema()).declaring(declarations)
+    table, given = to_table(events, declared, reads(queries, declared))
     results = reference_results(table, queries, schema=given)
     for warning in dict.fromkeys(warning for result in results for warning in result.query.warnings):
         _LOG.warning("%s", warning.render())

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kleene.errors import CompositionCycle
+from kleene.errors import CompositionCycle, UnknownKind
 from kleene.frames.arrow import schema_on
 from kleene.frames.rows import BadRow, Row, rows_of
-from kleene.frames.streams import to_table
+from kleene.frames.streams import reads, to_table
 from kleene.lang.tree import OutputMode
 from kleene.pattern.conditions import place
 from kleene.pattern.nodes import Pattern, components, is_line
@@ -81,9 +81,11 @@ def reference_results(
     events: Any, queries: Sequence[Query], *, schema: Schema | None = None, limits: Limits | None = None
 ) -> list[Result]:
     """Evaluate several queries, those that make a stream before those that read it."""
+    if not queries:
+        raise UnknownKind("no query was given", hint="pass a query, or a list of at least one")
     declarations = [declaration for query in queries for declaration in query.tree.declarations]
-    reads = tuple(dict.fromkeys(name for query in queries for name in query.inputs))
-    table, given = to_table(events, (schema or Schema()).declaring(declarations), reads)
+    declared = (schema or Schema()).declaring(declarations)
+    table, given = to_table(events, declared, reads(queries, declared))
     known = schema_on(table.schema, given)
     good, bad = rows_of(table, known)
     primitive = [_event(row) for row in good]

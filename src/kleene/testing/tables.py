@@ -11,8 +11,8 @@ from kleene.frames.results import (
     event_column,
     event_list_column,
     result_schema,
-    times,
     timeout_schema,
+    times,
     value_column,
 )
 from kleene.frames.rows import BadRow
@@ -51,6 +51,7 @@ def timeout_table(result: Result, table: pa.Table) -> pa.Table:
     query, prefixes = result.query, result.timeouts
     schema = timeout_schema(query, table.schema)
     columns = _common_columns(None, query, prefixes, table, schema)
+    columns["stream"] = pa.array([query.timeouts] * len(prefixes), pa.string())
     columns["reached"] = pa.array([sum(map(bool, prefix.selected.values())) for prefix in prefixes], pa.int64())
     for component in query.positives:
         columns[component.variable] = _variable_column(
@@ -122,7 +123,9 @@ def with_composites(results: Sequence[Result], table: pa.Table) -> pa.Table:
         if schema.start is not None:
             columns[schema.start] = made.column("start")
         if schema.tie_breaker is not None:
-            ties = event_column(table, [event.index for event in last], pa.struct([table.schema.field(schema.tie_breaker)]))
+            ties = event_column(
+                table, [event.index for event in last], pa.struct([table.schema.field(schema.tie_breaker)])
+            )
             columns[schema.tie_breaker] = ties.field(0)
         for column in result.query.returns or ():
             columns[column.name] = made.column(column.name)
@@ -172,4 +175,3 @@ def _compressed_table(result: Result, table: pa.Table, schema: pa.Schema) -> pa.
     counts = dict(result.compressed)
     columns["count"] = pa.array([str(counts[last]) for last in groups], pa.string())
     return pa.table(columns, schema=schema)
-

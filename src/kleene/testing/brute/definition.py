@@ -125,7 +125,7 @@ class Candidate:
     def _may_join(self, closure: Place, event: Event) -> bool:
         others = {name: events for name, events in self.chosen.items() if name != closure.name}
         rest = tuple(other for events in others.values() for other in events)
-        if event in rest or not closure.admits(event):
+        if event in rest or not self.question.admits(closure, event):
             return False
         choosing = (
             clause
@@ -177,7 +177,7 @@ class Candidate:
     def _forbids(self, place: Place, event: Event) -> bool:
         binding = self.question.bind({**self.chosen, place.name: (event,)})
         return (
-            place.admits(event)
+            self.question.admits(place, event)
             and self._lies_between(event, place, self.chosen)
             and self.question.equivalent(event, self.events)
             and all(holds(clause, binding) for clause in self.question.negative_clauses(place.name))

@@ -89,7 +89,7 @@ def _extensions(
         return
     place, *rest = remaining
     used = {event for events in chosen.values() for event in events}
-    able = [e for e in question.stream.events if e not in used and place.admits(e)]
+    able = [e for e in question.stream.events if e not in used and question.admits(place, e)]
     for events in _fillings(place, able):
         extended = {**chosen, place.name: events}
         if in_order(shape, extended):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from kleene.lang import tree
-from kleene.testing.brute.stream import Event
+
+
+@dataclass(frozen=True, slots=True)
+class EventClass:
+    """A type test with an optional predicate (§1); a type is the class of its own events."""
+
+    types: tuple[str, ...]
+    predicate: tree.Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,7 +22,7 @@ class Place:
     """One component: what may stand there, and how often. A closure is ZStream's, a list is SASE+'s."""
 
     name: str
-    types: tuple[str, ...]
+    classes: tuple[EventClass, ...]
     low: int = 1
     high: int | None = 1
     is_list: bool = False
@@ -28,9 +35,9 @@ class Place:
         """`A?` and `A*` mean the union with and without; an empty closure group is not a union but one result."""
         return self.low == 0 and not self.is_closure
 
-    def admits(self, event: Event) -> bool:
-        """The class test; an event without a type is of no class."""
-        return event.type in self.types
+    @property
+    def types(self) -> frozenset[str]:
+        return frozenset(name for item in self.classes for name in item.types)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,44 +65,55 @@ class Either:
 Shape = Place | Never | InOrder | Together | Either
 
 
-def read_pattern(pattern: tree.Pattern) -> Shape:
+def read_pattern(query: tree.Query) -> Shape:
     """The syntax tree with every component named; a second bare component of one type is `A_2`."""
-    return _shape(pattern, {})
+    declared = {
+        item.name: EventClass(tuple(kind.name for kind in item.types), item.predicate)
+        for item in query.declarations
+        if isinstance(item, tree.ClassDeclaration)
+    }
+    return _Reader(declared, {}).shape(query.pattern)
 
 
-def _shape(pattern: tree.Pattern, bare: dict[str, int]) -> Shape:
-    match pattern:
-        case tree.Component():
-            return _place(pattern, bare)
-        case tree.Negation(operand):
-            return Never(tuple(places(_shape(operand, bare))))
-        case tree.Sequence(parts):
-            return InOrder(tuple(_shape(part, bare) for part in parts))
-        case tree.Disjunction(parts):
-            return Either(tuple(_shape(part, bare) for part in parts))
-        case tree.Conjunction(parts):
-            shapes = tuple(_shape(part, bare) for part in parts)
-            if all(isinstance(shape, Never) for shape in shapes):
-                return Never(tuple(place for shape in shapes for place in places(shape)))
-            return Together(shapes)
-    raise NotImplementedError(f"no meaning for {pattern!r}")
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    declared: Mapping[str, EventClass]
+    # How many bare components of each type there have been.
+    bare: dict[str, int]
 
+    def shape(self, pattern: tree.Pattern) -> Shape:
+        match pattern:
+            case tree.Component():
+                return self._place(pattern)
+            case tree.Negation(operand):
+                return Never(tuple(places(self.shape(operand))))
+            case tree.Sequence(parts):
+                return InOrder(tuple(self.shape(part) for part in parts))
+            case tree.Disjunction(parts):
+                return Either(tuple(self.shape(part) for part in parts))
+            case tree.Conjunction(parts):
+                shapes = tuple(self.shape(part) for part in parts)
+                if all(isinstance(shape, Never) for shape in shapes):
+                    return Never(tuple(place for shape in shapes for place in places(shape)))
+                return Together(shapes)
+        raise NotImplementedError(f"no meaning for {pattern!r}")
 
-def _place(component: tree.Component, bare: dict[str, int]) -> Place:
-    types = tuple(item.name for item in component.types)
-    name = component.variable
-    if name is None:
-        bare[types[0]] = bare.get(types[0], 0) + 1
-        name = types[0] if bare[types[0]] == 1 else f"{types[0]}_{bare[types[0]]}"
-    repetition = component.repetition
-    if repetition is None:
-        return Place(name, types)
-    low, high = repetition.minimum, repetition.maximum
-    if repetition.mark is tree.Mark.OPTIONAL:
-        return Place(name, types, low, high)
-    if component.brackets:
-        return Place(name, types, low, high, is_list=True)
-    return Place(name, types, low, high, is_closure=True, slides=repetition.mark is tree.Mark.POWER)
+    def _place(self, component: tree.Component) -> Place:
+        classes = tuple(self.declared.get(item.name, EventClass((item.name,))) for item in component.types)
+        name = component.variable or self._own_name(component.types[0].name)
+        repetition = component.repetition
+        if repetition is None:
+            return Place(name, classes)
+        low, high = repetition.minimum, repetition.maximum
+        if repetition.mark is tree.Mark.OPTIONAL:
+            return Place(name, classes, low, high)
+        if component.brackets:
+            return Place(name, classes, low, high, is_list=True)
+        return Place(name, classes, low, high, is_closure=True, slides=repetition.mark is tree.Mark.POWER)
+
+    def _own_name(self, kind: str) -> str:
+        self.bare[kind] = self.bare.get(kind, 0) + 1
+        return kind if self.bare[kind] == 1 else f"{kind}_{self.bare[kind]}"
 
 
 def places(shape: Shape | None, *, negated: bool = True) -> Iterator[Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,8 +12,8 @@ from typing import Any
 from kleene.lang import parse, tree
 from kleene.lang.durations import EVENTS, TICKS
 from kleene.lang.tree import OutputMode, SelectionStrategy
-from kleene.testing.brute.conditions import Clause, Clauses, Identifiers, conjuncts
-from kleene.testing.brute.pattern import Place, Shape, places, read_pattern
+from kleene.testing.brute.conditions import Clause, Clauses, Identifiers, conjuncts, holds
+from kleene.testing.brute.pattern import EventClass, Place, Shape, places, read_pattern
 from kleene.testing.brute.stream import Event, Nothing, Stream
 from kleene.testing.brute.values import Assignment, Binding, evaluate
 
@@ -39,7 +40,7 @@ class Question:
 
     @cached_property
     def shape(self) -> Shape:
-        return read_pattern(self.query.pattern)
+        return read_pattern(self.query)
 
     @cached_property
     def positives(self) -> tuple[Place, ...]:
@@ -80,15 +81,18 @@ class Question:
     def _owners(self) -> dict[str, str]:
         """An unqualified attribute belongs to the only variable that can have it."""
         everything = tuple(places(self.shape))
-        attributes = set().union(*self.stream.types.values()) if self.stream.types is not None else set()
-        attributes |= {name for event in self.stream.events for name in event.row} | self.stream.common
-        names = {place.name for place in everything}
         owners: dict[str, str] = {}
-        for attribute in attributes - names:
+        for attribute in self._attributes - {place.name for place in everything}:
             able = [place.name for place in everything if any(self.stream.type_has(t, attribute) for t in place.types)]
             if len(able) == 1:
                 owners[attribute] = able[0]
         return owners
+
+    @cached_property
+    def _attributes(self) -> frozenset[str]:
+        """Every attribute that is declared or in a row."""
+        declared = () if self.stream.types is None else self.stream.types.values()
+        return frozenset(self.stream.common.union(*declared, *(event.row for event in self.stream.events)))
 
     @cached_property
     def _conditions(self) -> tuple[tree.Expression, ...]:
@@ -121,6 +125,18 @@ class Question:
         names = dict.fromkeys(item.attribute for item in self.brackets)
         kinds = {name for place in places(self.shape) for name in place.types}
         return tuple(name for name in names if all(self.stream.type_has(kind, name) for kind in kinds))
+
+    def admits(self, place: Place, event: Event) -> bool:
+        """The class test of a place; an event without a type is of no class."""
+        return any(event.type in item.types and self._has_property(item, event) for item in place.classes)
+
+    def _has_property(self, kind: EventClass, event: Event) -> bool:
+        """A class's predicate speaks of the attributes of one event, without a variable."""
+        if kind.predicate is None:
+            return True
+        owners: Mapping[str, str] = defaultdict(lambda: "event")
+        binding = Binding(self.stream, {"event": (event,)}, frozenset(), owners, self.params)
+        return all(holds(clause, binding) for clause in conjuncts(kind.predicate, ()))
 
     def equivalent(self, event: Event, others: Sequence[Event]) -> bool:
         """The top-level equivalence tests of one event with others: all pairs that have the attribute are equal.

@@ -92,7 +92,7 @@ class Run:
         }
         binding = self.question.bind({**chosen, place.name: (*so_far, event)}, turn=len(so_far))
         return (
-            place.admits(event)
+            self.question.admits(place, event)
             and self.question.equivalent(event, [selection.event for selection in selected])
             and all(holds(clause, binding) for clause in self._formula(at, edge))
         )

@@ -1,0 +1,71 @@
+"""Text files of events: their bytes, their lines, and the rows of them that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from kleene.errors import UnreadableFile
+from kleene.frames.rows import BadRow
+
+_CLIP = 200
+_SAMPLE = 8_192
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """What was read from a text file: the table, the rows left out, and how to find the line of a row."""
+
+    table: pa.Table
+    bad_rows: list[BadRow]
+    find_lines: Callable[[], Sequence[int] | None]
+    source: bytes = b""
+
+    @cached_property
+    def lines(self) -> Sequence[int] | None:
+        """The line of each row of the table; None where rows and lines do not correspond."""
+        found = self.find_lines()
+        return found if found is not None and len(found) == self.table.num_rows else None
+
+    def line(self, row: int) -> int | None:
+        return None if self.lines is None else self.lines[row]
+
+    def text(self, row: int) -> str:
+        """What stands in the file where a row begins, or the row's values where that is not known."""
+        line = self.line(row)
+        if line is not None:
+            return clipped(self._physical[line - 1].decode(errors="replace"))
+        values = self.table.slice(row, 1).to_pylist()[0]
+        return clipped(", ".join(f"{name}={value}" for name, value in values.items() if value is not None))
+
+    @cached_property
+    def _physical(self) -> list[bytes]:
+        return self.source.split(b"\n")
+
+
+def require_text(data: bytes, name: str) -> None:
+    """Refuse what is no UTF-8 text at all; single lines that are not are bad rows."""
+    sample = data[:_SAMPLE]
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise UnreadableFile(f"`{name}` is UTF-16 text", hint="save it as UTF-8")
+    if b"\0" in sample:
+        raise UnreadableFile(
+            f"`{name}` holds binary data, not text", hint="name its format if its ending misleads, for example parquet"
+        )
+
+
+def without_mark(data: bytes) -> bytes:
+    """The bytes without a UTF-8 byte order mark."""
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def bad_line(index: int, line: int, reason: str, raw: bytes) -> BadRow:
+    return BadRow(index, reason, line, clipped(raw.decode(errors="replace")))
+
+
+def clipped(text: str) -> str:
+    one_line = text.strip("\r\n").replace("\r", "").replace("\n", "⏎")
+    return one_line if len(one_line) <= _CLIP else one_line[: _CLIP - 1] + "…"
