@@ -21,7 +21,7 @@ TOKEN = re.compile(r"\s+|\w+|.", re.DOTALL)
 INSERTS = [
     *"()[]{};,|&!~?*+^%<>=.:'\"`-/\\#@$∧∨¬≠≤≥‘’\0\n",
     " AND ", " OR ", " NOT ", " SEQ(", " ANY(", " WHERE ", " WITHIN ", " RETURN ", " IN ", " BETWEEN ", " IS NULL",
-    " a[i] ", " a[i-1].x ", "[..i-1]", "a.LEN", " 5 ", " 99999999999999999999 ", " 1e999 ", " :p ", " 5 hours ", "{2,3}",
+    " a[i] ", " a[i-1].x ", "[..i-1]", "a.LEN", " 5 ", " 9999999999999999999 ", " 1e999 ", " :p ", " 5 hours ", "{2,3}",
     " DECLARE TYPE A (x int) ", " avg(a.x) ", " count(", " skip_till_next_match {", " '", "/*", "--",
 ]  # fmt: skip
 
@@ -51,18 +51,20 @@ def mutated(draw: st.DrawFn) -> str:
 outcomes = {"accepted": 0, "refused": 0}
 
 
-@settings(
-    max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutated())
 def test_only_kleene_errors(text: str) -> None:
+    refusal = _refusal(text)
+    outcomes["accepted" if refusal is None else "refused"] += 1
+    assert refusal is None or refusal.startswith("error[KL")
+
+
+def _refusal(text: str) -> str | None:
     try:
         Query(text).bind(checking=True)
-        outcomes["accepted"] += 1
     except KleeneError as error:
-        assert error.code in str(error)
-        assert error.render()
-        outcomes["refused"] += 1
+        return error.render()
+    return None
 
 
 def test_the_fuzz_reached_both_ends() -> None:

@@ -48,7 +48,7 @@ def test_threads_agree_on_one_node() -> None:
 
 
 def test_digests_are_the_same_in_another_process() -> None:
-    code = f"from kleene.pattern import Query; b = Query({TEXT!r}).bind(); print(b.pattern.digest.hex(), b.digest.hex())"
+    code = f"from kleene import Query; b = Query({TEXT!r}).bind(); print(b.pattern.digest.hex(), b.digest.hex())"
     here = Query(TEXT).bind(Schema())
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert there == [here.pattern.digest.hex(), here.digest.hex()]

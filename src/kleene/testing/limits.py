@@ -11,7 +11,7 @@ from kleene.errors import BudgetExceeded
 class Limits:
     """Budgets of a run: a pattern can have exponentially many matches."""
 
-    runs: int = 200_000
+    runs: int = 50_000
     matches: int = 1_000_000
 
     def check_runs(self, count: int) -> None:
