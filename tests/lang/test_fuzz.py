@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def mutated(draw: st.DrawFn) -> str:
 outcomes = {"accepted": 0, "refused": 0}
 
 
+@pytest.mark.slow
 @settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutated())
 def test_only_kleene_errors(text: str) -> None:
@@ -67,6 +69,7 @@ def _refusal(text: str) -> str | None:
     return None
 
 
+@pytest.mark.slow
 def test_the_fuzz_reached_both_ends() -> None:
     """The mutations are neither all harmless nor all fatal."""
     print(f"fuzz: {outcomes}")

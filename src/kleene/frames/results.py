@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.frames.arrow import arrow_type, nanoseconds_a_step
+from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
 from kleene.pattern.nodes import Component, Kind
 from kleene.pattern.query import BoundQuery
@@ -52,7 +53,7 @@ def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     ]
     if query.partition:
         fields.append(pa.field("key", pa.struct([columns.field(name) for name in query.partition])))
-    if query.output.value == "COMPRESSED":
+    if query.output is OutputMode.COMPRESSED:
         fields.append(pa.field("count", pa.string()))
     elif query.returns is not None:
         fields += [pa.field(c.name, return_type(query, c.value, columns)) for c in query.returns]

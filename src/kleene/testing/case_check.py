@@ -46,16 +46,11 @@ def check_case(case: Case, executor: Executor) -> None:
     if case.error is not None:
         raise AssertionError(f"{_title(case)}: expected {case.error.code}, got {len(observed.matches)} matches")
     assert case.expected is not None
-    found = Counter(_described(case, observed))
-    wanted = Counter(dict.fromkeys(case.expected, 1)) if case.count == len(case.expected) else None
-    if wanted is None or (observed.returned is not None):
-        wrong = set(found) != set(case.expected) or sum(found.values()) != case.count
-    else:
-        wrong = found != wanted
-    if wrong:
+    found, wanted = Counter(_described(case, observed)), Counter(case.expected)
+    if found != wanted:
         raise AssertionError(
-            f"{_title(case)}\nwhy: {case.why}\nmissing: {_show(case.expected - set(found))}\n"
-            f"unexpected: {_show(set(found) - case.expected)}\nfound {sum(found.values())}, expected {case.count}"
+            f"{_title(case)}\nwhy: {case.why}\nmissing: {_show((wanted - found).elements())}\n"
+            f"unexpected: {_show((found - wanted).elements())}"
         )
     if not case.warnings <= observed.warnings:
         raise AssertionError(f"{_title(case)}: expected warnings {case.warnings}, got {observed.warnings}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kleene.lang.tree import OutputMode
 from kleene.pattern.query import Query
 from kleene.testing.case_check import Observed, RowNumber
 from kleene.testing.cases import Case
@@ -18,7 +19,7 @@ def run_on_reference(case: Case) -> Observed:
     return Observed(
         [match.bindings for match in result.matches],
         None if query.returns is None else [_returned(row) for row in result.returned],
-        None if query.output.value != "COMPRESSED" else result.compressed,
+        result.compressed if query.output is OutputMode.COMPRESSED else None,
         [match.bindings for match in result.timeouts],
         frozenset(warning.code for warning in query.warnings),
     )

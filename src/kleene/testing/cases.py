@@ -52,8 +52,8 @@ class Case:
     labels: dict[str, list[str]]
     queries: tuple[str, ...]
     params: dict[str, Any]
-    expected: frozenset[tuple[Any, ...]] | None
-    count: int
+    # One tuple a match, duplicates kept; None when an error is expected.
+    expected: tuple[tuple[Any, ...], ...] | None
     error: ExpectedError | None
     warnings: frozenset[str]
     timeouts: frozenset[tuple[Any, ...]] | None = None
@@ -142,8 +142,7 @@ def _case(sections: _Sections) -> Case:
         labels,
         tuple(sections.many("query")),
         {name: _value(text) for name, text in _ATTRIBUTE.findall(sections.one("params"))},
-        None if error is not None else frozenset(_expected(line) for line in rows),
-        len(rows),
+        None if error is not None else tuple(_expected(line) for line in rows),
         error,
         warnings,
         frozenset(_expected(line) for line in timeouts) if has_timeouts else None,
