@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 
@@ -39,7 +39,7 @@ def read_csv(data: bytes, name: str, delimiter: str, strings: frozenset[str]) ->
     _check_header(records.header, name)
     good = b"\n".join([records.header_text, *records.texts, b""])
     try:
-        table = _parsed(good, delimiter, strings, None, block=min(len(good) + 1, _LARGEST_BLOCK))
+        table = _parsed(good, delimiter, strings, block=min(len(good) + 1, _LARGEST_BLOCK))
     except pa.ArrowInvalid as problem:
         raise UnreadableFile(f"`{name}` cannot be read as CSV: {problem}") from None
     return TextTable(table, records.bad, lambda: records.lines, data)
@@ -47,21 +47,12 @@ def read_csv(data: bytes, name: str, delimiter: str, strings: frozenset[str]) ->
 
 def _at_once(data: bytes, delimiter: str, strings: frozenset[str]) -> pa.Table | None:
     """The whole file, or None when some record of it needs a closer look."""
-    wrong = False
-
-    def note(row: pa_csv.InvalidRow) -> str:
-        nonlocal wrong
-        wrong = True
-        return "skip"
-
     try:
-        table = _parsed(data, delimiter, strings, note)
+        table = _parsed(data, delimiter, strings)
         names = table.column_names
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
-    if wrong or any(_doubtful(table.column(place)) for place in range(len(names))):
-        return None
-    return table
+    return None if any(_doubtful(table.column(place)) for place in range(len(names))) else table
 
 
 def _doubtful(column: pa.ChunkedArray) -> bool:
@@ -71,20 +62,13 @@ def _doubtful(column: pa.ChunkedArray) -> bool:
     return pa.types.is_string(column.type) and bool(pc.any(pc.match_substring(column, "\n")).as_py())
 
 
-def _parsed(
-    data: bytes,
-    delimiter: str,
-    strings: frozenset[str],
-    note: Callable[[pa_csv.InvalidRow], str] | None,
-    block: int | None = None,
-) -> pa.Table:
+def _parsed(data: bytes, delimiter: str, strings: frozenset[str], block: int | None = None) -> pa.Table:
+    """What pyarrow makes of it, in blocks cut at any line end, or in one block, where values may hold line ends."""
     types: Mapping[str, pa.DataType] = dict.fromkeys(strings, pa.string())
     return pa_csv.read_csv(
         BytesIO(data),
         read_options=pa_csv.ReadOptions(block_size=block),
-        parse_options=pa_csv.ParseOptions(
-            delimiter=delimiter, invalid_row_handler=note, newlines_in_values=note is None
-        ),
+        parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=block is not None),
         convert_options=pa_csv.ConvertOptions(
             column_types=types, null_values=_NULLS, strings_can_be_null=True, quoted_strings_can_be_null=False
         ),

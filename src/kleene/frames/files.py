@@ -101,7 +101,7 @@ def _reason(problem: Exception) -> str:
 
 def _read_text(data: bytes, name: str, format: str, schema: Schema) -> FileEvents:
     from kleene.frames.csv_files import read_csv
-    from kleene.frames.fitting import declared_types, fitted
+    from kleene.frames.fitting import declared_types, fitted, with_declared_columns
     from kleene.frames.json_lines import read_json_lines
 
     strings = frozenset(column for column, kind in declared_types(schema).items() if kind is ValueType.STRING)
@@ -118,7 +118,7 @@ def _read_text(data: bytes, name: str, format: str, schema: Schema) -> FileEvent
             f"no row of `{name}` can be read as an event; {place}: {first.reason}",
             hint=f"is it really {kind}, with the time in `{schema.time}`?",
         )
-    return FileEvents(table, bad)
+    return FileEvents(with_declared_columns(table, schema) if format == "jsonl" else table, bad)
 
 
 def _read_parquet(path: str | Path | IO[bytes], name: str) -> pa.Table:

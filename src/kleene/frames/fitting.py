@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kleene.frames.arrow import value_type
+from kleene.frames.arrow import arrow_type, value_type
 from kleene.frames.rows import BadRow
 from kleene.frames.text_files import TextTable, clipped
 from kleene.pattern.clock import ClockKind
@@ -34,6 +34,19 @@ def declared_types(schema: Schema) -> dict[str, ValueType]:
         found[schema.time] = {ValueType.INT if schema.clock.kind is ClockKind.TICKS else times}
     known = {name: kinds - {ValueType.UNKNOWN} for name, kinds in found.items()}
     return {name: kinds.pop() for name, kinds in known.items() if len(kinds) == 1}
+
+
+def with_declared_columns(table: pa.Table, schema: Schema) -> pa.Table:
+    """The table with a column for every attribute that is declared: JSON leaves out what no event of a file has."""
+    if schema.constant_type is None and schema.type not in table.column_names:
+        return table
+    kinds = declared_types(schema)
+    for attributes in schema.types.values():
+        for name in attributes:
+            if name not in table.column_names:
+                kind = arrow_type(kinds[name]) if name in kinds else pa.null()
+                table = table.append_column(name, pa.nulls(table.num_rows, kind))
+    return table
 
 
 def fitted(read: TextTable, schema: Schema) -> tuple[pa.Table, list[BadRow]]:

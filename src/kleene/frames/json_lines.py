@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import reduce
 from io import BytesIO
 from typing import Any
 
@@ -23,6 +24,7 @@ from kleene.frames.text_files import TextTable, bad_line, clipped, require_text,
 
 _LARGEST_INTEGER = 2**63
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_LONG_INTEGER = re.compile(rb"[:,\[\s]-?\d{19,}[\s,\]}]")
 _WORDS = {"bool": "true or false", "number": "a number", "string": "a string", "object": "an object", "list": "a list"}
 
 
@@ -54,13 +56,23 @@ def _at_once(data: bytes) -> pa.Table | None:
         named = len(set(table.column_names)) == len(table.column_names)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return None
-    if not named or any(pa.types.is_binary(field.type) for field in table.schema):
+    if not named or any(pa.types.is_binary(field.type) for field in table.schema) or _doubtful(table, data):
         return None
     try:
         table.validate(full=True)  # strings that are no UTF-8
     except pa.ArrowInvalid:
         return None
     return table
+
+
+def _doubtful(table: pa.Table, data: bytes) -> bool:
+    """A row of nothing, which pyarrow makes of a line `null`, or an integer that it rounds to a real number."""
+    if not table.num_columns or _LONG_INTEGER.search(data):
+        return True
+    if any(not column.null_count for column in table.columns):
+        return False
+    empty = reduce(pc.and_, (column.is_null() for column in table.columns))
+    return bool(pc.any(empty).as_py())
 
 
 def _filled_lines(data: bytes) -> list[int]:

@@ -45,7 +45,7 @@ def rows_of(table: pa.Table, schema: Schema) -> tuple[list[Row], list[BadRow]]:
     good: list[Row] = []
     bad: list[BadRow] = []
     for index in range(table.num_rows):
-        reason = _why_bad(schema, starts[index], ends[index], ties[index])
+        reason = why_bad(schema, starts[index], ends[index], ties[index])
         if reason is not None:
             bad.append(BadRow(index, reason))
             continue
@@ -55,7 +55,7 @@ def rows_of(table: pa.Table, schema: Schema) -> tuple[list[Row], list[BadRow]]:
     return good, bad
 
 
-def _why_bad(schema: Schema, start: int | None, end: int | None, tie: Any) -> str | None:
+def why_bad(schema: Schema, start: int | None, end: int | None, tie: Any) -> str | None:
     if end is None:
         return f"no time: `{schema.time}` is NULL"
     if start is None:

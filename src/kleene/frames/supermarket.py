@@ -6,7 +6,7 @@ follows from their meaning, so it is known when the life is made; lives that onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
@@ -238,8 +238,3 @@ class _Maker:
 
     def plant(self, case: str, who: str, first: datetime, last: datetime) -> None:
         self.planted.append({"case": case, "who": who, "first": first, "last": last})
-
-
-def case_table(cases: Iterable[dict[str, object]]) -> pa.Table:
-    """Found cases in the columns of the planted ones, for comparing."""
-    return _table(list(cases), _CASES)

@@ -67,5 +67,10 @@ def bad_line(index: int, line: int, reason: str, raw: bytes) -> BadRow:
 
 
 def clipped(text: str) -> str:
-    one_line = text.strip("\r\n").replace("\r", "").replace("\n", "⏎")
+    one_line = printable(text[: 4 * _CLIP].strip("\r\n").replace("\r", "").replace("\n", "⏎"))
     return one_line if len(one_line) <= _CLIP else one_line[: _CLIP - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """The text without what could steer a terminal."""
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "�" for sign in text)

@@ -21,6 +21,7 @@ from kleene.errors import (
     NotKleene,
     Span,
     SyntaxProblem,
+    TooComplex,
     TypeMismatch,
     UnknownAttribute,
     UnknownVariable,
@@ -56,6 +57,8 @@ from kleene.pattern.types import NUMERIC, ValueType, aggregate_type, arithmetic_
 N = TypeVar("N", bound=Literal | Value)
 
 _ITERATING = (tree.Index.CURRENT, tree.Index.PREVIOUS, tree.Index.SO_FAR)
+# A chain means all pairs, so its length counts twice.
+_MAX_CHAIN = 200
 _WHICH = {
     tree.Index.FIRST: Which.FIRST,
     tree.Index.CURRENT: Which.CURRENT,
@@ -98,6 +101,10 @@ class Scopes:
             case tree.Comparison(operator, left, right):
                 return self.compare(operator, left, right, node.span, negate=negate)
             case tree.EqualityChain(operands):
+                if len(operands) > _MAX_CHAIN:
+                    raise TooComplex(
+                        f"a chain of more than {_MAX_CHAIN} equalities", node.span, hint="all pairs are compared"
+                    )
                 pairs = [
                     self.compare("=", left, right, node.span, negate=negate)
                     for place, left in enumerate(operands)

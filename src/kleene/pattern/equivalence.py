@@ -28,9 +28,12 @@ def expand(scopes: Scopes, item: tree.EquivalenceItem, *, negate: bool = False) 
         raise UnknownAttribute(
             f"no component has an attribute `{item.attribute}`", item.span, hint=did_you_mean(item.attribute, known)
         )
-    if len(owners) == 1 and owners[0].kind is Kind.CLOSURE:
+    closure = next((c for c in owners if c.kind is Kind.CLOSURE), None)
+    if closure is not None and _anchor(scopes, owners, item.attribute) is None:
         raise ClosureCondition(
-            f"only the closure `{owners[0].variable}` has `{item.attribute}`; nothing chooses its members", item.span
+            f"no component that every match has tells the members of `{closure.variable}` their `{item.attribute}`",
+            item.span,
+            hint=f"write `{closure.variable.casefold()}[]`, or compare with a component that is always there",
         )
     for literal in _pairs(scopes, owners, item.attribute):
         if isinstance(literal, Comparison):
@@ -67,13 +70,17 @@ def _pairs(scopes: Scopes, owners: list[Component], attribute: str) -> Iterator[
     for component in owners:
         if component.kind is Kind.KLEENE:
             yield _within(scopes, component, attribute)
-    anchor = next((c for c in owners if _always_there(scopes, c, attribute)), None)
+    anchor = _anchor(scopes, owners, attribute)
     for earlier, later in combinations(owners, 2):
         if anchor not in (None, earlier, later) or (earlier.negated and later.negated):
             continue
         if Kind.CLOSURE in (earlier.kind, later.kind) and (earlier.negated or later.negated):
             continue  # a closure's members agree with its neighbours, and those with the negated event
         yield from _across(scopes, earlier, later, attribute)
+
+
+def _anchor(scopes: Scopes, owners: list[Component], attribute: str) -> Component | None:
+    return next((c for c in owners if _always_there(scopes, c, attribute)), None)
 
 
 def _always_there(scopes: Scopes, component: Component, attribute: str) -> bool:
@@ -90,7 +97,12 @@ def _within(scopes: Scopes, component: Component, attribute: str) -> Literal:
 
 
 def _across(scopes: Scopes, earlier: Component, later: Component, attribute: str) -> Iterator[Literal]:
-    """Two components agree. Where `a[1]` always has the attribute it speaks for all of `a`."""
+    """Two components agree. Where `a[1]` always has the attribute it speaks for all of `a`.
+
+    A negated event is looked at when all positive ones are known, so it counts as the later of the two.
+    """
+    if earlier.negated:
+        earlier, later = later, earlier
     rights = _identifiers(scopes, later, attribute)
     if later.kind is Kind.KLEENE and scopes.always_has(later, attribute):
         rights = rights[:1]

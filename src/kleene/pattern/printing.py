@@ -39,6 +39,7 @@ _INDEX = {
     Which.LAST: tree.Index.LAST,
 }
 _RANGE = {Scope.SO_FAR: tree.Index.SO_FAR, Scope.ALL: tree.Index.ALL}
+_HUNDRED = Constant(100, ValueType.INT)
 _UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -82,7 +83,7 @@ def print_component(component: Component) -> str:
 
 
 def print_nanoseconds(length: int | Fraction) -> str:
-    """A length of time in the units that say it shortest: `12 hours`, `1 hour 30 minutes`."""
+    """A length of time: `12 hours`, `90 minutes`."""
     return format_duration(_duration(Fraction(length)))
 
 
@@ -116,15 +117,22 @@ def _value(value: Value) -> tree.Expression:
             # The predicate of an event class speaks of the event without naming it.
             return tree.Attribute(variable, _INDEX.get(which), attribute) if variable else tree.Name(attribute)
         case Aggregate(function, variable, scope, attribute):
-            over = _RANGE[scope]
-            argument = tree.Events(variable, over) if attribute is None else tree.Attribute(variable, over, attribute)
-            return tree.Call(function, (argument,))
+            return tree.Call(function, (_covered(variable, scope, attribute),))
         case Negative(operand):
             return tree.Negative(_value(operand))
+        case Arithmetic("/", OpenParameter(name), right) if right is _HUNDRED and value.type is ValueType.FLOAT:
+            return tree.Percent(tree.Parameter(name))
         case Arithmetic(operator, left, right):
             return tree.Arithmetic(operator, _value(left), _value(right))
         case Whole(variable):
             return tree.Name(variable)
+
+
+def _covered(variable: str, scope: Scope, attribute: str | None) -> tree.Expression:
+    """What an aggregate is over: `a.x` and `a` stand for all events of `a`, in any kind of closure."""
+    if attribute is not None:
+        return tree.Attribute(variable, None if scope is Scope.ALL else tree.Index.SO_FAR, attribute)
+    return tree.Name(variable) if scope is Scope.ALL else tree.Events(variable, tree.Index.SO_FAR)
 
 
 def _constant(constant: Constant) -> tree.Expression:
@@ -150,18 +158,11 @@ def _timestamp(nanoseconds: int, *, zoned: bool) -> tree.Expression:
 
 
 def _duration(nanoseconds: Fraction) -> tree.Duration:
-    """In whole units from the largest down, at most two of them; otherwise in the smallest that is needed."""
-    for most in (1, 2, len(_UNITS)):
-        terms: list[tree.Quantity] = []
-        left = nanoseconds
-        for unit in _UNITS:
-            length = nanoseconds_in(unit) or 1
-            whole = left // length
-            if whole and len(terms) < most and (left % length == 0 or len(terms) < most - 1):
-                terms.append(tree.Quantity(Fraction(whole), unit.removesuffix("s") if whole == 1 else unit))
-                left -= whole * length
-        if left == 0 and terms:
-            return tree.Duration(tuple(terms))
+    """In the largest unit of which it is a whole number."""
+    for unit in _UNITS:
+        count = nanoseconds / (nanoseconds_in(unit) or 1)
+        if count and count.denominator == 1:
+            return tree.Duration((tree.Quantity(count, unit.removesuffix("s") if count == 1 else unit),))
     return tree.Duration((tree.Quantity(nanoseconds, "nanoseconds"),))
 
 

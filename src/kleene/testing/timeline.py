@@ -103,7 +103,7 @@ class Timeline:
 
 def _canonical(event: Event, columns: tuple[str, ...]) -> tuple[Any, ...]:
     values = tuple(_comparable(event.values.get(name)) for name in columns)
-    return event.end, event.start, _comparable(event.tie), _comparable(event.type), values, event.index
+    return event.end, _comparable(event.tie), event.start, _comparable(event.type), values, event.index
 
 
 def _comparable(value: Any) -> tuple[Any, ...]:
