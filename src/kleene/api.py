@@ -135,8 +135,8 @@ def _with_params(item: str | Query, params: Mapping[str, object]) -> Query:
 
 
 def _in_process(events: Any, queries: Sequence[Query], *, schema: Schema | None, several: bool) -> Outputs:
+    from kleene.evaluation import evaluate
     from kleene.frames.kinds import Kind, from_arrow, kind_of
-    from kleene.testing.process import table_outputs
 
     kind = kind_of(events)
     shown = Kind.ARROW
@@ -144,7 +144,7 @@ def _in_process(events: Any, queries: Sequence[Query], *, schema: Schema | None,
         shown = kind
     elif events:
         shown = kind_of(next(iter(events.values())))
-    made = table_outputs(events, queries, schema=schema, several=several)
+    made = evaluate(events, queries, schema=schema, several=several)
     if made.bad_rows.num_rows:
         _LOG.warning("%d rows are no events and were set aside", made.bad_rows.num_rows)
     timeouts = None if made.timeouts is None else from_arrow(made.timeouts, shown)

@@ -92,11 +92,19 @@ def schema_on(arrow: pa.Schema, schema: Schema) -> Schema:
     """The schema filled in from the columns of the data; a missing or unusable column is an error."""
     columns = column_types(arrow)
     clock = Clock()
-    if schema.start in columns and schema.start is not None:
-        clock_of(arrow.field(schema.start).type, schema.start)
+    if schema.start is not None and schema.start in columns and schema.time in columns:
+        _check_start(schema, arrow.field(schema.start).type, arrow.field(schema.time).type)
     if schema.time in columns and not pa.types.is_null(arrow.field(schema.time).type):
         clock = clock_of(arrow.field(schema.time).type, schema.time)
     return schema.with_columns(columns, clock)
+
+
+def _check_start(schema: Schema, start: pa.DataType, end: pa.DataType) -> None:
+    clock_of(start, str(schema.start))
+    if start != end and not (pa.types.is_integer(start) and pa.types.is_integer(end)):
+        raise BadTimeColumn(
+            f"`{schema.start}` holds {start} values and `{schema.time}` {end} values", hint="make them the same type"
+        )
 
 
 def as_integers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:

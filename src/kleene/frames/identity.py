@@ -29,6 +29,8 @@ def value_hash(value: Any) -> int:
         return mix(NULL)
     if isinstance(value, bool):
         return mix(BOOL + value)
+    if isinstance(value, Decimal) and Decimal(float(value)) == value:
+        value = float(value)
     if isinstance(value, float | Decimal) and _is_integer(value):
         value = int(value)
     if isinstance(value, int):
@@ -38,6 +40,8 @@ def value_hash(value: Any) -> int:
         return mix(bits ^ FLOAT)
     if isinstance(value, str):
         return bytes_hash(value.encode())
+    if isinstance(value, Decimal):
+        value = value.normalize()
     return bytes_hash(value if isinstance(value, bytes) else repr(value).encode())
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.frames.arrow import arrow_type, nanoseconds_a_step
@@ -12,6 +14,8 @@ from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
 from kleene.pattern.nodes import Component, Kind
 from kleene.pattern.query import BoundQuery
+
+Rows = npt.NDArray[np.int64]
 
 
 def event_fields(query: BoundQuery, component: Component, columns: pa.Schema) -> list[pa.Field]:
@@ -74,7 +78,7 @@ def timeout_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def times(steps: Sequence[int], kind: pa.DataType) -> pa.Array:
+def times(steps: Sequence[int] | Rows, kind: pa.DataType) -> pa.Array:
     """Whole steps as values of the time column."""
     if pa.types.is_null(kind):
         return pa.nulls(len(steps))
@@ -83,14 +87,15 @@ def times(steps: Sequence[int], kind: pa.DataType) -> pa.Array:
     return pa.array(steps, pa.int64()).cast(kind)
 
 
-def event_column(table: pa.Table, rows: Sequence[int | None], kind: pa.DataType) -> pa.Array:
-    """A struct column: the events at these rows, NULL where a variable is absent."""
-    taken = table.select([field.name for field in kind]).take(pa.array([row or 0 for row in rows], pa.int64()))
-    arrays = [taken.column(field.name).combine_chunks() for field in kind]
-    mask = pa.array([row is None for row in rows], pa.bool_())
-    if not rows:
+def event_column(table: pa.Table, rows: Sequence[int | None] | Rows, kind: pa.DataType) -> pa.Array:
+    """A struct column: the events at these rows, NULL where a variable is absent (None, or negative)."""
+    numbers = rows if isinstance(rows, np.ndarray) else np.array([-1 if row is None else row for row in rows], np.int64)
+    if not len(numbers):
         return pa.array([], kind)
-    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
+    absent = numbers < 0
+    taken = table.select([field.name for field in kind]).take(pa.array(np.where(absent, 0, numbers)))
+    arrays = [taken.column(field.name).combine_chunks() for field in kind]
+    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=pa.array(absent) if absent.any() else None)
 
 
 def event_list_column(table: pa.Table, rows: Sequence[Sequence[int]], kind: pa.DataType) -> pa.Array:

@@ -200,7 +200,7 @@ class Scopes:
         elif left.type is right.type is ValueType.BOOL:
             hint = "booleans have no order, only `=` and `!=`"
         elif {left.type, right.type} == {ValueType.TIMESTAMP, ValueType.ZONED}:
-            hint = "one names a time zone and the other does not; make both alike"
+            hint = "one has a time zone and the other has none; `TIMESTAMP '2024-01-31T12:00:00Z'` has one"
         elif ValueType.STRING in (left.type, right.type) and {left.type, right.type} & NUMERIC:
             hint = "a number is written without quotes, a string with them"
         raise TypeMismatch(f"cannot compare {left.type.value} {operator} {right.type.value}", span, hint=hint)

@@ -153,10 +153,6 @@ class Schema:
                 raise _missing(role, name, columns)
         if self.constant_type is None and self.type not in columns:
             raise _missing("type", self.type, columns)
-        if self.start is not None and columns[self.start] is not columns[self.time]:
-            raise BadTimeColumn(
-                f"`{self.start}` and `{self.time}` are of different types", hint="make start and time one type"
-            )
         self._check_clock(clock)
         self._check_attributes(columns)
         return _replaced(self, columns=columns, clock=clock)

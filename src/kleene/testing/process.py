@@ -1,4 +1,4 @@
-"""The reference evaluator behind `match`: tables in, tables out. An engine will take its place."""
+"""The reference evaluator over tables: what the engine cannot run yet goes this way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.frames.streams import reads, to_table
-from kleene.pattern.query import Query
+from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.testing.reference import reference_results
 from kleene.testing.tables import bad_row_table, many_table, match_table, timeout_table, with_composites
@@ -25,6 +25,11 @@ class Tables:
     bad_rows: pa.Table
 
 
+def report_warnings(queries: Sequence[BoundQuery]) -> None:
+    for warning in dict.fromkeys(warning for query in queries for warning in query.warnings):
+        _LOG.warning("%s", warning.render())
+
+
 def table_outputs(
     events: Any, queries: Sequence[Query], *, schema: Schema | None = None, several: bool = False
 ) -> Tables:
@@ -33,8 +38,7 @@ def table_outputs(
     declared = (schema or Schema()).declaring(declarations)
     table, given = to_table(events, declared, reads(queries, declared))
     results = reference_results(table, queries, schema=given)
-    for warning in dict.fromkeys(warning for result in results for warning in result.query.warnings):
-        _LOG.warning("%s", warning.render())
+    report_warnings([result.query for result in results])
     whole = with_composites(results, table)
     matches = many_table(results, whole) if several else match_table(results[0], whole)
     late = [timeout_table(result, whole) for result in results if result.query.timeouts is not None]

@@ -1,0 +1,34 @@
+"""Queries over a table: on the compiled engine where a plan can run there, otherwise on the reference evaluator.
+
+Both give the same matches with the same ids; `kleene.match` and the tasks on Spark come through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kleene.frames.arrow import schema_on
+from kleene.frames.streams import reads, to_table
+from kleene.pattern.query import Query
+from kleene.pattern.schema import Schema
+from kleene.testing.process import Tables, report_warnings, table_outputs
+from kleene.testing.tables import bad_row_table
+
+
+def evaluate(events: Any, queries: Sequence[Query], *, schema: Schema | None = None, several: bool = False) -> Tables:
+    """Matches, timeouts and bad rows of one query, or of several in one table."""
+    if len(queries) != 1 or several:
+        return table_outputs(events, queries, schema=schema, several=several)
+    query = queries[0]
+    declared = (schema or Schema()).declaring(query.tree.declarations)
+    table, given = to_table(events, declared, reads(queries, declared))
+    bound = query.bind(schema_on(table.schema, given))
+    from kleene.engine.run import run_query
+
+    made = run_query(bound, table)
+    if made is None:
+        return table_outputs(table, queries, schema=given)
+    report_warnings([bound])
+    matches, bad = made
+    return Tables(matches, None, bad_row_table(bad))

@@ -1,0 +1,46 @@
+"""A Spark session on this machine, for the demo, the tests and a first try."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kleene.errors import MissingPackage
+from kleene.spark.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOPBACK = "127.0.0.1"
+_QUIET = Path(__file__).with_name("quiet.log4j2.properties").as_uri()
+_CONFIGURATION = {
+    "spark.driver.bindAddress": _LOOPBACK,
+    "spark.driver.host": _LOOPBACK,
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET}",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def local_session(cores: str = "local[2]", **conf: str) -> SparkSession:
+    """A session that runs in this process's machine only, quiet, and needs no setting up.
+
+    cores   Spark's master: `local[2]`, `local[*]`, or `local[2,3]` to try a failed task again
+    conf    further settings, which go before these: local_session(**{"spark.sql.shuffle.partitions": "8"})
+    """
+    ensure_java()
+    # Otherwise tasks run the first `python3` on PATH, where Kleene is not installed.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingPackage("PySpark is not installed", hint="pip install 'kleene[spark]'") from None
+    builder = SparkSession.builder.master(cores).appName("kleene")
+    for name, value in {**_CONFIGURATION, **conf}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

@@ -1,0 +1,80 @@
+"""One data frame from one stream or several, as `kleene.frames.streams` makes one table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions
+
+from kleene.errors import UnknownKind, UnusableColumn
+from kleene.frames.arrow import schema_on
+from kleene.frames.kinds import Kind, kind_of
+from kleene.frames.streams import to_table
+from kleene.pattern.schema import Schema
+from kleene.spark.numbered import Numbered
+from kleene.spark.types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def one_input(events: Any, schema: Schema, wanted: tuple[str, ...]) -> tuple[Numbered, Schema]:
+    """The events as one data frame, and the schema that describes it; a stream that no query wants is left out.
+
+    Which columns there are, and what is wrong with them, is learned by putting tables of no rows together in process.
+    """
+    if not isinstance(events, Mapping):
+        one = Numbered.of(_bounded(events))
+        schema_on(one.columns, schema)
+        return one, schema
+    streams = {name: Numbered.of(_bounded(stream)) for name, stream in events.items()}
+    table, known = to_table({name: stream.columns.empty_table() for name, stream in streams.items()}, schema, wanted)
+    typed = {name: schema.constant_type is None and schema.type in streams[name].columns.names for name in streams}
+    frames = []
+    for name, stream in streams.items():
+        if typed[name] or name in wanted:
+            # The tables had no rows, and those may have any time column.
+            schema_on(stream.columns, Schema(time=schema.time, constant_type=name))
+            frames.append(_under(stream, table.schema, {} if typed[name] else {schema.type: name}))
+    return Numbered.of(reduce(lambda left, right: left.union(right), frames)), known
+
+
+def _bounded(events: Any) -> DataFrame:
+    if kind_of(events) is not Kind.SPARK:
+        raise UnknownKind(
+            f"a {type(events).__module__}.{type(events).__name__} stands among Spark data frames",
+            hint="make all streams Spark data frames, or none",
+        )
+    frame: DataFrame = events
+    if frame.isStreaming:
+        raise UnknownKind(
+            "this Spark data frame is a stream; Kleene matches bounded data so far, streams come later",
+            hint="read the source with `spark.read` instead of `spark.readStream`",
+        )
+    return frame
+
+
+def _under(stream: Numbered, columns: pa.Schema, constants: Mapping[str, str]) -> DataFrame:
+    """A stream with exactly these columns, in this order; those that it lacks are NULL.
+
+    Cast here: a union in Spark widens numbers to strings, or casts strings to numbers, where types differ.
+    """
+    chosen = []
+    for field in columns:
+        if field.name in constants:
+            column = functions.lit(constants[field.name])
+        elif field.name in stream.columns.names:
+            column = stream.column(field.name)
+        else:
+            column = functions.lit(None)
+        try:
+            chosen.append(column.cast(spark_type(field.type)).alias(field.name))
+        except TypeError:
+            raise UnusableColumn(
+                f"column `{field.name}` would be {field.type} in all streams together, which Spark has not",
+                hint="make it one type in all streams",
+            ) from None
+    return stream.frame.select(*chosen)

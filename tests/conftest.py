@@ -1,0 +1,44 @@
+"""One Spark session for all tests that ask for it; they carry the marker `spark` without writing it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before `-m` chooses among the marks."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from kleene.errors import MissingPackage
+    from kleene.spark.java import JavaNotFound
+    from kleene.spark.session import local_session
+
+    # Thousands of tiny jobs: whole-stage code would be compiled for each, and planned again at each stage.
+    tiny = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    try:
+        session = local_session("local[2]", **tiny)
+    except (MissingPackage, JavaNotFound) as problem:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(problem))
+    yield session
+    session.stop()

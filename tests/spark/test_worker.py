@@ -1,0 +1,38 @@
+"""What travels to a task is plain data, and says everything. No Spark is needed."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import kleene
+from kleene.spark.worker import describe_schema, errand, run, schema_from
+
+EVENTS = pa.table({"kind": ["A", "B", "B"], "at": [1, 2, 3], "id": [7, 7, 8]})
+SCHEMAS = [
+    kleene.Schema(),
+    kleene.Schema(type="kind", time="at", tie_breaker="seq", start="began", tick="1 second"),
+    kleene.Schema(constant_type="Stock", classes={"Google": "Stock WHERE name = 'It''s' and price > 1.5"}),
+    kleene.Schema(
+        types={"SHELF-READING": {"tag": "string", "at": "timestamptz"}, "B": ["untyped"]},
+        classes={"Any-thing": "ANY(`SHELF-READING`, B)"},
+    ),
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_schema_survives_its_description(schema: kleene.Schema) -> None:
+    assert schema_from(json.loads(json.dumps(describe_schema(schema)))) == schema
+
+
+def test_a_task_gives_what_the_query_gives_here() -> None:
+    query = kleene.query("PATTERN SEQ(A a, B b) WHERE [id] and b.at < :late", name="pairs", params={"late": 9})
+    schema = kleene.Schema(type="kind", time="at")
+    here = kleene.match(EVENTS, query, schema=schema)
+    told = errand([query], schema, EVENTS.schema, several=False, output="matches", returned=here.schema)
+    # Numbered columns of other widths, as Spark's settings may have them.
+    handed = pa.table({"c0": EVENTS.column(0).cast(pa.large_string()), "c1": EVENTS.column(1), "c2": EVENTS.column(2)})
+    assert run(told, handed).equals(here)
+    assert here.num_rows == 1
