@@ -11,6 +11,8 @@ from kleene.errors import NOWHERE, BadRepetition, Span
 from kleene.lang import tree
 from kleene.lang.building import build, place_of, span_of, word
 
+_MAX_COUNT = 2**31
+
 
 class Patterns:
     def pattern(self, parts: list[Any]) -> tree.Pattern:
@@ -112,9 +114,14 @@ def _suffix(rest: list[Any], span: Span) -> _Suffix:
     return made
 
 
+def _count(token: Token) -> int:
+    """Python refuses to convert thousands of digits; twenty are too many already."""
+    return int(token) if len(token) < 20 else _MAX_COUNT + 1
+
+
 def _repetition(mark: tree.Mark, low: Token | None, high: Token | None, span: Span) -> tree.Repetition:
-    minimum = int(low) if low is not None else 0
-    maximum = int(high) if high is not None else None
-    if minimum > 2**31 or (maximum is not None and (maximum > 2**31 or maximum < max(1, minimum))):
+    minimum = _count(low) if low is not None else 0
+    maximum = _count(high) if high is not None else None
+    if minimum > _MAX_COUNT or (maximum is not None and (maximum > _MAX_COUNT or maximum < max(1, minimum))):
         raise BadRepetition("no number of events satisfies this", span, hint="write `{m,n}` with 0 ≤ m ≤ n and n ≥ 1")
     return tree.Repetition(mark, minimum, maximum, span=span)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kleene.errors import KleeneError
@@ -19,10 +19,10 @@ class Observed:
     the count.
     """
 
-    matches: list[Mapping[str, Any]] = field(default_factory=list)
-    returned: list[Mapping[str, Any]] | None = None
-    compressed: list[tuple[int, int]] | None = None
-    timeouts: list[Mapping[str, Any]] = field(default_factory=list)
+    matches: Sequence[Mapping[str, Any]] = ()
+    returned: Sequence[Mapping[str, Any]] | None = None
+    compressed: Sequence[tuple[int, int]] | None = None
+    timeouts: Sequence[Mapping[str, Any]] = ()
     warnings: frozenset[str] = frozenset()
 
 

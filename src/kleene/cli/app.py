@@ -1,0 +1,301 @@
+"""The commands and their options. What a command does is in a module of its own, imported when it runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="kleene",
+    help="Find patterns in streams of events: complex event processing for people who have Spark.",
+    epilog="Start with `kleene demo`. Each command shows an example: `kleene match --help`.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+generate_app = typer.Typer(help="Make events to try queries on.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(generate_app, name="generate")
+
+
+class Shape(StrEnum):
+    table = "table"
+    jsonl = "jsonl"
+    parquet = "parquet"
+    csv = "csv"
+
+
+class FileShape(StrEnum):
+    csv = "csv"
+    tsv = "tsv"
+    jsonl = "jsonl"
+    parquet = "parquet"
+
+
+class Executor(StrEnum):
+    process = "process"
+    spark = "spark"
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+def _verbose(asked: bool) -> bool:
+    from kleene.cli.running import show_logging
+
+    if asked:
+        show_logging(verbose=True)
+    return asked
+
+
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show what Kleene logs, on stderr.", callback=_verbose)]
+SchemaFile = Annotated[
+    Path | None, typer.Option("--schema", metavar="FILE", help="A file of DECLARE statements: what the columns mean.")
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="A value for :NAME in the query; may be repeated."),
+]
+InputFormat = Annotated[
+    FileShape | None, typer.Option("--input-format", help="The format of the events, where their ending misleads.")
+]
+
+
+@app.callback()
+def common(
+    verbose: Verbose = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    if not verbose:
+        from kleene.cli.running import show_logging
+
+        show_logging(verbose=False)
+
+
+@app.command()
+def match(
+    query: Annotated[
+        list[str],
+        typer.Option("-q", "--query", metavar="QUERY", help="A query, or a .kleene file; several are run together."),
+    ],
+    events: Annotated[
+        list[str],
+        typer.Option(
+            "-i",
+            "--input",
+            metavar="[NAME=]FILE",
+            help="Events: CSV, JSON lines or Parquet; `-` is stdin. NAME=FILE makes a stream of that name.",
+        ),
+    ],
+    schema: SchemaFile = None,
+    param: Params = None,
+    format: Annotated[
+        Shape | None,
+        typer.Option(
+            "--format", "-f", help="How matches are written; a table to a terminal, JSON lines to a pipe by default."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where matches are written.")
+    ] = None,
+    timeouts: Annotated[
+        Path | None, typer.Option("--timeouts", metavar="FILE", help="Where TIMEOUTS of the query are written.")
+    ] = None,
+    bad_rows: Annotated[
+        Path | None, typer.Option("--bad-rows", metavar="FILE", help="Where unreadable rows are written.")
+    ] = None,
+    on: Annotated[Executor, typer.Option("--on", help="Run in this process, or on a local Spark.")] = Executor.process,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Show at most so many matches.")] = None,
+    input_format: InputFormat = None,
+    verbose: Verbose = False,
+) -> None:
+    """Find every match of a query in files of events.
+
+    Rows that cannot be read are set aside, counted and reported with their lines; events may come in any order.
+
+    \b
+    Example:
+      kleene generate supermarket --events 500 -o day.csv
+      kleene match -i day.csv -q "PATTERN SEQ(SHELF-READING x, !(COUNTER-READING y), EXIT-READING z)
+                                  WHERE [id] WITHIN 12 hours"
+      kleene match -i day.csv -q theft.kleene -p gap=30 -o theft.parquet --bad-rows bad.jsonl
+      kleene match -i Shelf=shelf.csv -i Exit=exit.csv -q "PATTERN Shelf s ; Exit e WHERE [id] WITHIN 1 hour"
+    """
+    from kleene.cli.matching import Request, match_files
+
+    match_files(
+        Request(
+            queries=query,
+            events=events,
+            schema=schema,
+            params=param or [],
+            format=None if format is None else format.value,
+            output=output,
+            timeouts=timeouts,
+            bad_rows=bad_rows,
+            on_spark=on is Executor.spark,
+            limit=limit,
+            input_format=None if input_format is None else input_format.value,
+        )
+    )
+
+
+@app.command()
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Query files; `-` is stdin.")],
+    schema: SchemaFile = None,
+    events: Annotated[
+        list[str] | None,
+        typer.Option("-i", "--input", metavar="[NAME=]FILE", help="Events whose columns the queries must fit."),
+    ] = None,
+    param: Params = None,
+    input_format: InputFormat = None,
+) -> None:
+    """Say whether queries are right, without running them.
+
+    Each file is parsed and every name in it is resolved; parameters may stay without values. Ends with 1 when a
+    query is wrong and with 2 when a file cannot be read.
+
+    \b
+    Example:
+      kleene check theft.kleene
+      kleene check queries/*.kleene --schema store.kleene -i day.csv
+      echo "PATTERN SEQ(A a, B b) WHERE a.x = c.x" | kleene check -
+    """
+    from kleene.cli.checking import check_files
+
+    shape = None if input_format is None else input_format.value
+    code = check_files(files, schema, events or [], param or [], shape)
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command()
+def format(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Query files; `-` is stdin.")],
+    write: Annotated[bool, typer.Option("--write", "-w", help="Change the files instead of printing.")] = False,
+) -> None:
+    """Print queries in one canonical layout.
+
+    \b
+    Example:
+      echo "event a x ; b y where x.id=y.id within 2 hrs" | kleene format -
+      kleene format --write queries/*.kleene
+    """
+    from kleene.cli.formatting import format_files
+
+    code = format_files(files, write=write)
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command()
+def explain(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A query, or a .kleene file.")],
+    schema: SchemaFile = None,
+    events: Annotated[
+        list[str] | None, typer.Option("-i", "--input", metavar="[NAME=]FILE", help="Events to bind the query to.")
+    ] = None,
+    param: Params = None,
+    input_format: InputFormat = None,
+) -> None:
+    """Show how a query is understood.
+
+    Its components, partition and window, and on which edge of the automaton each condition is tested.
+
+    \b
+    Example:
+      kleene explain "PATTERN SEQ(Shelf a, !(Register b), Exit c) WHERE [tag] AND c.ts > a.ts WITHIN 12 hours"
+    """
+    from kleene.cli.explaining import explain_query
+
+    shape = None if input_format is None else input_format.value
+    typer.echo(explain_query(query, schema, events or [], param or [], shape))
+
+
+@app.command()
+def demo(
+    events: Annotated[
+        int | None, typer.Option("--events", "-n", min=200, help="How many readings to make; 3000, in process 800.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where files are written.")] = Path(
+        "demo-output"
+    ),
+    seed: Annotated[int, typer.Option("--seed", help="Another supermarket.")] = 1,
+    on: Annotated[Executor, typer.Option("--on", help="Run on a local Spark, or in this process.")] = Executor.spark,
+    verbose: Verbose = False,
+) -> None:
+    """Find thieves in a made-up supermarket.
+
+    Shoplifters, misplaced goods and an overdose: three queries of the SASE paper (§2) over a made-up day of RFID
+    readings, on a local Spark.
+
+    \b
+    Example:
+      kleene demo
+      kleene demo --events 1000 --output /tmp/demo --on process
+    """
+    from kleene.cli.demo import run_demo
+
+    run_demo(events, seed, output, on_spark=on is Executor.spark)
+
+
+@generate_app.command("supermarket")
+def generate_supermarket(
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the events are written.")],
+    events: Annotated[int, typer.Option("--events", "-n", min=200, help="How many.")] = 3_000,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed makes the same events.")] = 1,
+    format: Annotated[FileShape | None, typer.Option("--format", "-f", help="Where the ending misleads.")] = None,
+    planted: Annotated[
+        Path | None, typer.Option("--planted", metavar="FILE", help="Where the cases hidden in it are written.")
+    ] = None,
+) -> None:
+    """Make a day of RFID readings in a supermarket, with a few thefts, misplaced goods and overdoses in it.
+
+    \b
+    Example:
+      kleene generate supermarket --events 5000 --seed 7 -o day.parquet --planted truth.csv
+    """
+    from kleene.cli.generating import generate
+
+    generate(events, seed, output, None if format is None else format.value, planted)
+
+
+@app.command()
+def doctor() -> None:
+    """Look at this installation and say what is wrong with it.
+
+    \b
+    Example:
+      kleene doctor
+    """
+    from kleene.cli import doctor as examination
+
+    checks = examination.report()
+    typer.echo(examination.render(checks))
+    code = examination.exit_code(checks)
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command()
+def version() -> None:
+    """Show the version.
+
+    \b
+    Example:
+      kleene version
+    """
+    from kleene import __version__
+
+    typer.echo(f"kleene {__version__}")

@@ -1,0 +1,112 @@
+"""`kleene check`: parse and bind query files, and show what is wrong with each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kleene.cli.inputs import params_from, read_text, schema_from
+from kleene.cli.running import DATA, USAGE
+from kleene.errors import KleeneError, QueryError, UnreadableFile
+from kleene.lang import parse_declarations
+from kleene.pattern import BoundQuery, Query, Schema
+
+
+def check_files(
+    files: Sequence[str], schema_file: Path | None, events: Sequence[str], params: Sequence[str], format: str | None
+) -> int:
+    """Check each file; the exit code."""
+    values = params_from(params)
+    queries: list[Query] = []
+    code = 0
+    for path in files:
+        try:
+            text, origin = read_text(path)
+        except UnreadableFile as error:
+            print(error.render(), file=sys.stderr)
+            code = USAGE
+            continue
+        queries.append(Query(text, None if path == "-" else Path(path).stem, values, origin=origin))
+    schema = _schema(schema_file, events, queries, format)
+    parsed = []
+    for query in queries:
+        try:
+            if _only_declares(query):
+                print(f"ok: {query.origin}")
+            else:
+                parsed.append(query)
+        except KleeneError as error:
+            print(error.render(), file=sys.stderr)
+            code = max(code, DATA)
+    return max(code, _bind_all(parsed, schema))
+
+
+def _only_declares(query: Query) -> bool:
+    """Whether a file is a schema: declarations and no query."""
+    try:
+        query.tree  # noqa: B018 - parsed now
+        return False
+    except QueryError as error:
+        try:
+            declarations = parse_declarations(query.text)
+        except QueryError:
+            raise error from None
+        try:
+            Schema().declaring(declarations)
+        except QueryError as wrong:
+            wrong.locate(query.text, query.origin)
+            raise
+        return True
+
+
+def _schema(path: Path | None, events: Sequence[str], queries: Sequence[Query], format: str | None) -> Schema:
+    schema = schema_from(path)
+    if not events:
+        return schema
+    from kleene.cli.inputs import events_from
+    from kleene.frames.arrow import schema_on
+    from kleene.frames.streams import to_table
+
+    declared = schema
+    for query in queries:
+        try:
+            declared = declared.declaring(query.tree.declarations)
+        except QueryError:
+            continue  # said when the query itself is checked
+    given = events_from(events, declared, format)
+    table, declared = to_table(given.events, declared)
+    return schema_on(table.schema, declared)
+
+
+def _bind_all(queries: Sequence[Query], schema: Schema) -> int:
+    """Bind each query; those that make a stream (RETURN … INTO) before those that read it."""
+    code = 0
+    waiting = list(queries)
+    while waiting:
+        making = {_into(query) for query in waiting} - {None}
+        ready = [query for query in waiting if not making & set(query.inputs)] or waiting[:1]
+        for query in ready:
+            waiting.remove(query)
+            try:
+                bound = query.bind(schema, checking=True)
+            except KleeneError as error:
+                print(error.render(), file=sys.stderr)
+                code = 1
+                continue
+            for warning in bound.warnings:
+                print(warning.render(), file=sys.stderr)
+            print(f"ok: {query.origin}")
+            schema = _with_made(schema, bound)
+    return code
+
+
+def _into(query: Query) -> str | None:
+    return None if query.tree.returns is None else query.tree.returns.into
+
+
+def _with_made(schema: Schema, bound: BoundQuery) -> Schema:
+    if bound.into is None:
+        return schema
+    columns = {column.name: column.value.type for column in bound.returns or ()}
+    return schema.adding_types({bound.into: columns})

@@ -1,0 +1,156 @@
+"""What the command is given: queries, schema files, parameters, files of events."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kleene.errors import QueryError, UnreadableFile, did_you_mean
+from kleene.lang import parse_declarations
+from kleene.pattern import Query, Schema
+
+if TYPE_CHECKING:
+    from kleene.frames.rows import BadRow
+
+_NAMED = re.compile(r"([^\W\d][\w-]*)=(.+)\Z", re.DOTALL)
+_INTEGER = re.compile(r"[+-]?\d+\Z")
+_WORDS: dict[str, object] = {"true": True, "false": False, "null": None}
+
+
+# Queries -----------------------------------------------------------------------------------------------------------
+
+
+def read_text(path: str) -> tuple[str, str]:
+    """The text of a file (`-`: of the standard input) and the name to call it by."""
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read().decode(), "stdin"
+        return Path(path).read_bytes().decode(), path
+    except UnicodeDecodeError:
+        raise UnreadableFile(f"`{path}` is no UTF-8 text") from None
+    except FileNotFoundError:
+        raise UnreadableFile(f"there is no file `{path}`", hint=_neighbour(path)) from None
+    except OSError as problem:
+        raise UnreadableFile(f"`{path}` cannot be read: {problem.strerror or problem}") from None
+
+
+def _neighbour(path: str) -> str | None:
+    try:
+        hint = did_you_mean(Path(path).name, (entry.name for entry in Path(path).parent.iterdir()))
+    except OSError:
+        return None
+    return hint if hint and hint.startswith("did") else None
+
+
+def query_from(given: str, params: dict[str, object]) -> Query:
+    """A query from its text, or from a file; a word that is neither is taken for a file that is not there."""
+    if given == "-" or given.endswith(".kleene") or not re.search(r"\s", given.strip()) or _is_file(given):
+        text, origin = read_text(given)
+        name = None if given == "-" else Path(given).stem
+        return Query(text, name, params, origin=origin)
+    return Query(given, None, params)
+
+
+def _is_file(given: str) -> bool:
+    try:
+        return len(given) < 4096 and Path(given).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def schema_from(path: Path | None) -> Schema:
+    """The schema that a file of DECLARE statements describes."""
+    if path is None:
+        return Schema()
+    text, origin = read_text(str(path))
+    try:
+        return Schema().declaring(parse_declarations(text))
+    except QueryError as error:
+        error.text, error.origin = text, origin
+        raise
+
+
+def params_from(given: Iterable[str]) -> dict[str, object]:
+    """`x=5` is a number, `x=true` a boolean, `x=12 hours` and `x='5'` are texts."""
+    params: dict[str, object] = {}
+    for item in given:
+        named = _NAMED.match(item)
+        if named is None:
+            raise typer.BadParameter(f"`{item}` is no `name=value`, such as `limit=5`", param_hint="--param")
+        params[named[1]] = _value(named[2].strip())
+    return params
+
+
+def _value(text: str) -> object:
+    if text.casefold() in _WORDS:
+        return _WORDS[text.casefold()]
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if _INTEGER.match(text):
+        return int(text) if len(text) < 4000 else text
+    try:
+        return float(text) if re.search(r"\d", text) else text
+    except ValueError:
+        return text
+
+
+# Events ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Given:
+    """The events of all files: one table, or a table a stream; and the rows that could not be read, by file."""
+
+    events: Any
+    count: int
+    bad_rows: list[tuple[str, BadRow]] = field(default_factory=list)
+
+
+def events_from(given: Sequence[str], schema: Schema, format: str | None) -> Given:
+    """Read `FILE …` or `NAME=FILE …`; several files without a name are one stream."""
+    import pyarrow as pa
+
+    streams: dict[str, list[pa.Table]] = {}
+    bad: list[tuple[str, BadRow]] = []
+    for item in given:
+        name, path = _stream(item)
+        read = _read(path, schema, format)
+        streams.setdefault(name, []).append(read.table)
+        bad += [(path, row) for row in read.bad_rows]
+    if "" in streams and len(streams) > 1:
+        raise typer.BadParameter("name every stream, or none: `-i Shelf=shelf.csv`", param_hint="-i")
+    tables = {name: _joined(parts) for name, parts in streams.items()}
+    count = sum(table.num_rows for table in tables.values())
+    return Given(tables.get("", tables), count, bad)
+
+
+def _stream(item: str) -> tuple[str, str]:
+    named = _NAMED.match(item)
+    return ("", item) if named is None or _is_file(item) else (named[1], named[2])
+
+
+def _read(path: str, schema: Schema, format: str | None) -> Any:
+    from kleene.frames.files import read_events
+
+    if path == "-":
+        return read_events(sys.stdin.buffer, format or "jsonl", schema=schema)
+    return read_events(path, format, schema=schema)
+
+
+def _joined(tables: list[Any]) -> Any:
+    import pyarrow as pa
+
+    if len(tables) == 1:
+        return tables[0]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
+        raise UnreadableFile(
+            f"the files of one stream differ: {problem}", hint="make a column one type in all files"
+        ) from None

@@ -1,0 +1,198 @@
+"""`kleene match`: read files, run queries, show the matches and what was set aside."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import typer
+
+from kleene.api import Outputs, outputs
+from kleene.cli.inputs import events_from, params_from, query_from, schema_from
+from kleene.cli.showing import print_matches
+from kleene.errors import UnusableColumn
+from kleene.frames.arrow import arrow_type
+from kleene.frames.files import write_stream, write_table
+from kleene.frames.fitting import declared_types
+from kleene.frames.rows import BadRow
+from kleene.lang import tree
+from kleene.pattern import Query, Schema
+
+_SHOWN_BAD_ROWS = 5
+_SHOWN_MATCHES = 50
+# Rows have no numbers on Spark.
+_NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `kleene match` was asked for."""
+
+    queries: Sequence[str]
+    events: Sequence[str]
+    schema: Path | None = None
+    params: Sequence[str] = ()
+    format: str | None = None
+    output: Path | None = None
+    timeouts: Path | None = None
+    bad_rows: Path | None = None
+    on_spark: bool = False
+    limit: int | None = None
+    input_format: str | None = None
+
+
+def match_files(request: Request) -> None:
+    if request.format == "table" and request.output is not None:
+        raise typer.BadParameter("a table is for the terminal: leave -o out, or choose jsonl, csv or parquet")
+    params = params_from(request.params)
+    queries = [query_from(given, params) for given in request.queries]
+    schema = schema_from(request.schema)
+    declared = schema.declaring([declaration for query in queries for declaration in query.tree.declarations])
+    if request.timeouts is not None and all(query.tree.timeouts is None for query in queries):
+        raise typer.BadParameter("the query has no TIMEOUTS INTO …", param_hint="--timeouts")
+    began = time.perf_counter()
+    with working("reading events"):
+        given = events_from(request.events, declared, request.input_format)
+    events = with_named_columns(given.events, queries, declared)
+    with working("finding matches"):
+        made = find(events, queries if len(queries) > 1 else queries[0], schema, on_spark=request.on_spark)
+    seconds = time.perf_counter() - began
+    bad = [*given.bad_rows, *(("", row) for row in _bad_rows(made.bad_rows))]
+    _write_matches(made.matches, declared, request)
+    if request.timeouts is not None:
+        write_table(made.timeouts, request.timeouts)
+    if request.bad_rows is not None:
+        write_table(_bad_row_table(bad), request.bad_rows)
+    count = given.count - made.bad_rows.num_rows
+    _summarise(count, bad, made.matches.num_rows, seconds, several_files=len(request.events) > 1)
+
+
+def find(events: Any, query: Query | Sequence[Query], schema: Schema, *, on_spark: bool) -> Outputs:
+    """The outputs as Arrow tables, computed here or on a local Spark."""
+    if not on_spark:
+        return outputs(events, query, schema=schema)
+    from kleene.spark.session import local_session
+    from kleene.spark.types import spark_schema
+
+    session = local_session()
+
+    def frame(table: pa.Table) -> Any:
+        try:
+            return session.createDataFrame(table, spark_schema(table.schema))
+        except TypeError as kind:
+            raise UnusableColumn(f"Spark has no column of type {kind}", hint="drop or convert it") from None
+
+    frames = {name: frame(table) for name, table in events.items()} if isinstance(events, dict) else frame(events)
+    made = outputs(frames, query, schema=schema)
+    timeouts = None if made.timeouts is None else made.timeouts.toArrow()
+    return Outputs(made.matches.toArrow(), timeouts, made.bad_rows.toArrow())
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Say on a terminal that work goes on."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{text} …"):
+        yield
+
+
+# Input without columns -----------------------------------------------------------------------------------------------
+
+
+def with_named_columns(events: Any, queries: Sequence[Query], schema: Schema) -> Any:
+    """An empty file says nothing of its columns: it is taken to have those that the queries speak of."""
+    if isinstance(events, dict):
+        return {name: with_named_columns(table, queries, schema) for name, table in events.items()}
+    if events.num_columns:
+        return events
+    names = dict.fromkeys([*schema.own_columns, *(name for query in queries for name in _attributes(query.tree))])
+    kinds = declared_types(schema)
+    return pa.table({name: pa.nulls(0, arrow_type(kinds[name]) if name in kinds else pa.null()) for name in names})
+
+
+def _attributes(node: Any) -> Iterator[str]:
+    """The attributes that a query names; a name on its own may be one."""
+    match node:
+        case tree.Attribute(attribute=name) | tree.EquivalenceItem(attribute=name) | tree.Name(name=name):
+            yield name
+        case tree.TypeDeclaration(attributes=attributes):
+            yield from (name for name, _ in attributes)
+    if isinstance(node, tuple):
+        for item in node:
+            yield from _attributes(item)
+    elif is_dataclass(node) and not isinstance(node, type):
+        for field in fields(node):
+            yield from _attributes(getattr(node, field.name))
+
+
+# Output ------------------------------------------------------------------------------------------------------------
+
+
+def _write_matches(matches: pa.Table, schema: Schema, request: Request) -> None:
+    shown = matches if request.limit is None else matches.slice(0, request.limit)
+    if request.output is not None:
+        write_table(shown, request.output, request.format)
+        return
+    format = request.format or ("table" if sys.stdout.isatty() else "jsonl")
+    if format == "table":
+        limit = _SHOWN_MATCHES if request.limit is None else request.limit
+        print_matches(matches, schema, limit=limit)
+        return
+    if format == "parquet" and sys.stdout.isatty():
+        raise typer.BadParameter("Parquet is not for a terminal: name a file with -o", param_hint="--format")
+    sys.stdout.flush()
+    write_stream(shown, sys.stdout.buffer, format)
+    sys.stdout.buffer.flush()
+
+
+def _bad_rows(table: pa.Table) -> list[BadRow]:
+    return [
+        BadRow(_NOWHERE if row["row"] is None else row["row"], row["reason"], row["line"], row["text"])
+        for row in table.to_pylist()
+    ]
+
+
+def _bad_row_table(bad: Sequence[tuple[str, BadRow]]) -> pa.Table:
+    columns = {
+        "file": pa.array([file or None for file, _ in bad], pa.string()),
+        "row": pa.array([None if row.index == _NOWHERE else row.index for _, row in bad], pa.int64()),
+        "line": pa.array([row.line for _, row in bad], pa.int64()),
+        "reason": pa.array([row.reason for _, row in bad], pa.string()),
+        "text": pa.array([row.text for _, row in bad], pa.string()),
+    }
+    return pa.table(columns)
+
+
+def _summarise(
+    events: int, bad: Sequence[tuple[str, BadRow]], matches: int, seconds: float, *, several_files: bool
+) -> None:
+    parts = [_counted(events, "event"), _counted(len(bad), "bad row"), _counted(matches, "match", "matches")]
+    print(f"{', '.join(parts)} in {seconds:.1f} s", file=sys.stderr)
+    for file, row in bad[:_SHOWN_BAD_ROWS]:
+        print(f"  {file + ': ' if file and several_files else ''}{_described(row)}", file=sys.stderr)
+    if len(bad) > _SHOWN_BAD_ROWS:
+        print(f"  … and {len(bad) - _SHOWN_BAD_ROWS:,} more (--bad-rows FILE writes them all)", file=sys.stderr)
+
+
+def _described(row: BadRow) -> str:
+    return f"{_place(row)}{row.reason}" + (f": {row.text}" if row.text else "")
+
+
+def _place(row: BadRow) -> str:
+    if row.line is not None:
+        return f"line {row.line}: "
+    return "" if row.index == _NOWHERE else f"row {row.index + 1}: "
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,1 @@
+"""Runs a plan over Arrow tables. Importing this package imports no compiler; running a plan does."""

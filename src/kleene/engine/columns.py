@@ -1,0 +1,153 @@
+"""Columns of a table as the arrays that programs read (`kernels.expression.Events`).
+
+Times and durations keep their own steps, so that none is out of range. An attribute that the event's declared type
+does not have is missing, whatever the column holds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.engine.strings import StringPool
+from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values, value_type
+from kleene.kernels.expression import Bytes, Events, Ints, Reals
+from kleene.kernels.opcodes import MISSING, NULL, VALUE
+from kleene.pattern.schema import Schema
+from kleene.pattern.types import TIMES, ValueType
+from kleene.plan.layout import AS_INTEGERS, Column
+from kleene.plan.program import NotCompilable
+
+# The code of a type that is NULL.
+NO_TYPE = -1
+
+
+def column_layout(schema: pa.Schema, names: Iterable[str]) -> dict[str, Column]:
+    """The number and the place of each column; one that the data does not have holds only NULL."""
+    made: dict[str, Column] = {}
+    places = {True: 0, False: 0}
+    for index, name in enumerate(dict.fromkeys(names)):
+        at = schema.get_field_index(name)
+        arrow = pa.null() if at < 0 else schema.field(at).type
+        kind = value_type(arrow)
+        place = -1
+        if kind in AS_INTEGERS or kind is ValueType.FLOAT:
+            place = places[kind in AS_INTEGERS]
+            places[kind in AS_INTEGERS] += 1
+        made[name] = Column(index, place, kind, nanoseconds_a_step(_plain(arrow)) or 1)
+    return made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnStore:
+    columns: Mapping[str, Column]
+    events: Events
+    # [row]: the code of the event's type in the pool of strings, or NO_TYPE.
+    types: Ints
+
+    @staticmethod
+    def from_table(table: pa.Table, names: Sequence[str], schema: Schema, strings: StringPool) -> ColumnStore:
+        """The named columns; `NotCompilable` when they hold an integer beyond 64 bits."""
+        columns = column_layout(table.schema, names)
+        size = table.num_rows
+        ints = np.zeros((sum(column.type in AS_INTEGERS for column in columns.values()), size), np.int64)
+        reals = np.zeros((sum(column.type is ValueType.FLOAT for column in columns.values()), size), np.float64)
+        states = np.full((len(columns), size), VALUE, np.uint8)
+        types = _types(table, schema, strings)
+        for name, column in columns.items():
+            if name in table.column_names:
+                _fill(table.column(name), column, name, ints, reals, states[column.index], strings)
+            else:
+                states[column.index] = NULL
+        _mark_missing(states, columns, types, schema, strings)
+        return ColumnStore(columns, Events(ints, reals, states), types)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _fill(
+    column: pa.ChunkedArray, at: Column, name: str, ints: Ints, reals: Reals, states: Bytes, strings: StringPool
+) -> None:
+    begin = 0
+    for chunk in column.chunks:
+        part = slice(begin, begin + len(chunk))
+        begin += len(chunk)
+        if at.type is ValueType.STRING:
+            ints[at.place, part], states[part] = _codes(chunk, strings)
+            continue
+        if pa.types.is_dictionary(chunk.type):
+            chunk = chunk.dictionary_decode()
+        if chunk.null_count:
+            states[part] = np.where(chunk.is_null().to_numpy(zero_copy_only=False), NULL, VALUE)
+        if at.type is ValueType.FLOAT:
+            reals[at.place, part] = _numbers(chunk.cast(pa.float64()), 0.0)
+        elif at.place >= 0:
+            ints[at.place, part] = _numbers(_integers(chunk, at, name), 0)
+
+
+def _integers(chunk: pa.Array, at: Column, name: str) -> pa.Array:
+    if at.type in TIMES or at.type is ValueType.DURATION:
+        return as_integers(chunk)
+    try:
+        return chunk.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise NotCompilable(f"column `{name}` holds an integer beyond 64 bits") from None
+
+
+def _numbers(values: pa.Array, instead: float) -> Ints | Reals:
+    filled = pc.fill_null(values, instead) if values.null_count else values
+    return filled.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _codes(chunk: pa.Array, strings: StringPool) -> tuple[Ints, Bytes]:
+    """The codes of strings, and which are NULL. Each distinct string is looked up once."""
+    encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    # The last place is for NULL.
+    codes = np.zeros(len(distinct) + 1, np.int64)
+    states = np.full(len(distinct) + 1, NULL, np.uint8)
+    known = [place for place, text in enumerate(distinct) if text is not None]
+    codes[known] = strings.codes([distinct[place] for place in known])
+    states[known] = VALUE
+    places = _numbers(encoded.indices.cast(pa.int64()), len(distinct))
+    return codes[places], states[places]
+
+
+# Types ---------------------------------------------------------------------------------------------------------------
+
+
+def _types(table: pa.Table, schema: Schema, strings: StringPool) -> Ints:
+    if schema.constant_type is not None:
+        return np.full(table.num_rows, strings.code(schema.constant_type), np.int64)
+    parts = []
+    for chunk in table.column(schema.type).chunks:
+        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        distinct = python_values(pa.chunked_array([encoded.dictionary]))
+        codes = [NO_TYPE if kind is None else strings.code(str(kind)) for kind in distinct]
+        places = _numbers(encoded.indices.cast(pa.int64()), len(distinct))
+        parts.append(np.array([*codes, NO_TYPE], np.int64)[places])
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _mark_missing(
+    states: Bytes, columns: Mapping[str, Column], types: Ints, schema: Schema, strings: StringPool
+) -> None:
+    for code in _distinct(types):
+        attributes = None if code == NO_TYPE else schema.attributes_of(strings.text(code))
+        lacking = [] if attributes is None else [c.index for name, c in columns.items() if name not in attributes]
+        if lacking:
+            states[np.ix_(np.array(lacking), types == code)] = MISSING
+
+
+def _distinct(codes: Ints) -> list[int]:
+    """Few types, many rows."""
+    if not codes.size:
+        return []
+    counted = np.bincount(codes - NO_TYPE)
+    return (np.flatnonzero(counted) + NO_TYPE).tolist()

@@ -1,0 +1,96 @@
+"""Strings as numbers: one pool for all columns and all constants, so that equal strings have equal codes.
+
+The pool grows with the data; a code never changes. What programs ask of strings besides equality is kept by code.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.kernels.expression import Bytes, Ints, Texts
+from kleene.plan.program import StringTest
+
+
+class StringPool:
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        # All strings; a code is a place in it.
+        self._texts: list[str] = []
+        self._ordered = False
+        # Codes in the order of their strings: those that were there when the order was last asked for.
+        self._order: list[int] = []
+        self._ranks: Ints = np.zeros(0, np.int64)
+        self._tests: dict[tuple[StringTest, str], int] = {}
+        self._passed: Bytes = np.zeros((0, 0), np.uint8)
+        # For how many codes each test is done.
+        self._tested: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def text(self, code: int) -> str:
+        return self._texts[code]
+
+    def code(self, text: str) -> int:
+        """The code of a string, which is now in the pool."""
+        found = self._codes.get(text)
+        if found is None:
+            found = self._codes[text] = len(self._texts)
+            self._texts.append(text)
+        return found
+
+    def codes(self, texts: list[str]) -> Ints:
+        return np.array([self.code(text) for text in texts], np.int64)
+
+    def keep_order(self) -> None:
+        """From now on, know the order of strings."""
+        self._ordered = True
+
+    def test(self, test: StringTest, text: str) -> int:
+        """The number of a test, which from now on is done on every string."""
+        found = self._tests.setdefault((test, text), len(self._tests))
+        if found == len(self._tested):
+            self._tested.append(0)
+        return found
+
+    def arrays(self) -> Texts:
+        """What programs need to know of the strings that are in the pool by now."""
+        return Texts(self._rank(), self._test())
+
+    def _rank(self) -> Ints:
+        new = range(len(self._order), len(self._texts))
+        if self._ordered and new:
+            # Two sorted runs: merging them takes little more than looking at each.
+            self._order.extend(sorted(new, key=self._texts.__getitem__))
+            self._order.sort(key=self._texts.__getitem__)
+            self._ranks = np.empty(len(self._order), np.int64)
+            self._ranks[self._order] = np.arange(len(self._order))
+        return self._ranks
+
+    def _test(self) -> Bytes:
+        tests, size = self._passed.shape
+        shape = _room(tests, len(self._tests)), _room(size, len(self._texts)) if self._tests else 0
+        if shape != (tests, size):
+            grown = np.zeros(shape, np.uint8)
+            grown[:tests, :size] = self._passed
+            self._passed = grown
+        for (test, text), number in self._tests.items():
+            begin, end = self._tested[number], len(self._texts)
+            if begin < end:
+                self._passed[number, begin:end] = _passed(test, text, self._texts[begin:end])
+                self._tested[number] = end
+        return self._passed
+
+
+def _room(have: int, needed: int) -> int:
+    """Twice as much as before when it is too little, so that growing is cheap on average."""
+    return have if have >= needed else max(2 * have, needed)
+
+
+def _passed(test: StringTest, text: str, strings: list[str]) -> Bytes:
+    if test is StringTest.PART_OF:
+        return np.array([string in text for string in strings], np.uint8)
+    found = pc.match_substring(pa.array(strings, pa.large_string()), text)
+    return found.to_numpy(zero_copy_only=False).astype(np.uint8)  # type: ignore[no-any-return]

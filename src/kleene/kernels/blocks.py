@@ -1,0 +1,245 @@
+"""The expression machine on single events, a block of them abreast (the vectors of MonetDB/X100).
+
+An instruction is decoded once for a block, and its loop over the rows is one that a processor runs fast. All literals
+of a clause are computed; a block is left when no row of it can hold any more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kleene.kernels import arithmetic
+from kleene.kernels import opcodes as op
+from kleene.kernels.expression import (
+    Bytes,
+    Code,
+    Events,
+    Ints,
+    Reals,
+    Stack,
+    Texts,
+    accepts,
+    compare_mixed,
+    compare_reals,
+    compare_times,
+    compute_int,
+    compute_real,
+    is_null,
+)
+from kleene.kernels.jit import compiled, inlined
+
+# Rows of a block: what a few values of each need stays in the nearest cache.
+BLOCK = 512
+
+
+@compiled
+def holds_rows(program: Code, events: Events, texts: Texts, depth: int, out: Any) -> None:
+    """Whether all clauses hold of each event by itself: whatever the slot, it is this event."""
+    # [level, row of the block]
+    stack = Stack(
+        np.zeros((depth, BLOCK), np.int64), np.zeros((depth, BLOCK), np.float64), np.zeros((depth, BLOCK), np.uint8)
+    )
+    truth = np.zeros(BLOCK, np.bool_)
+    for begin in range(0, out.size, BLOCK):
+        end = min(begin + BLOCK, out.size)
+        _block(program, events, texts, begin, end, stack, truth[: end - begin], out[begin:end])
+
+
+@inlined
+def _block(
+    program: Code, events: Events, texts: Texts, begin: int, end: int, stack: Stack, truth: Any, out: Any
+) -> None:
+    words = program.words
+    size = out.size
+    _fill(truth, False)
+    _fill(out, True)
+    top = -1
+    for at in range(0, words.size, op.WIDTH):
+        operation, first, second, third = words[at], words[at + 1], words[at + 2], words[at + 3]
+        if operation <= op.LOAD_STATE:
+            top += 1
+            _copy(events.states[third, begin:end], stack.states[top, :size])
+            if operation == op.LOAD_INT:
+                _copy(events.ints[second, begin:end], stack.ints[top, :size])
+            elif operation == op.LOAD_REAL:
+                _copy(events.reals[second, begin:end], stack.reals[top, :size])
+        elif operation == op.PUSH_INT:
+            top += 1
+            _fill(stack.states[top, :size], op.VALUE)
+            _fill(stack.ints[top, :size], program.ints[first])
+        elif operation == op.PUSH_REAL:
+            top += 1
+            _fill(stack.states[top, :size], op.VALUE)
+            _fill(stack.reals[top, :size], program.reals[first])
+        elif operation <= op.PUSH_NULL:
+            top += 1
+            _fill(stack.states[top, :size], op.NULL)  # nobody asks for an aggregate over one event by itself
+        elif operation == op.TO_REAL:
+            _to_real(stack.ints[top, :size], stack.reals[top, :size])
+        elif operation == op.TO_RANK:
+            _to_rank(stack.ints[top, :size], stack.states[top, :size], texts.ranks)
+        elif operation <= op.SUBTRACT_TIME:
+            top -= 1
+            _spread(stack.states[top, :size], stack.states[top + 1, :size])
+            if operation <= op.MODULO_REAL:
+                _compute_reals(operation, stack.reals[top, :size], stack.reals[top + 1, :size], stack.states[top, :size])
+            else:
+                _compute_ints(operation, first, second, stack.ints[top, :size], stack.ints[top + 1, :size], stack.states[top, :size])
+        elif operation <= op.COMPARE_TIME:
+            top -= 2
+            _spread(stack.states[top + 1, :size], stack.states[top + 2, :size])
+            _compare(operation, second, third, stack, top + 1, truth)
+        elif operation == op.IS_NULL:
+            _is_null(second, stack.states[top, :size], truth)
+            top -= 1
+        elif operation == op.TEST_STRING:
+            _test_strings(texts.tests[program.ints[third]], second, stack.ints[top, :size], stack.states[top, :size], truth)
+            top -= 1
+        elif not _keep(truth, out):
+            return
+
+
+@inlined
+def _compute_reals(operation: int, left: Reals, right: Reals, states: Bytes) -> None:
+    if operation == op.ADD_REAL:
+        _each_real(op.ADD_REAL, left, right, states)
+    elif operation == op.SUBTRACT_REAL:
+        _each_real(op.SUBTRACT_REAL, left, right, states)
+    elif operation == op.MULTIPLY_REAL:
+        _each_real(op.MULTIPLY_REAL, left, right, states)
+    elif operation == op.DIVIDE_REAL:
+        _each_real(op.DIVIDE_REAL, left, right, states)
+    else:
+        _each_real(op.MODULO_REAL, left, right, states)
+
+
+@inlined
+def _compute_ints(operation: int, first: int, second: int, left: Ints, right: Ints, states: Bytes) -> None:
+    if operation == op.ADD_INT:
+        _each_int(op.ADD_INT, first, second, left, right, states)
+    elif operation == op.SUBTRACT_INT:
+        _each_int(op.SUBTRACT_INT, first, second, left, right, states)
+    elif operation == op.MULTIPLY_INT:
+        _each_int(op.MULTIPLY_INT, first, second, left, right, states)
+    elif operation == op.MODULO_INT:
+        _each_int(op.MODULO_INT, first, second, left, right, states)
+    else:
+        _each_int(operation, first, second, left, right, states)
+
+
+@inlined
+def _compare(operation: int, comparison: int, ratio: int, stack: Stack, top: int, truth: Any) -> None:
+    size = truth.size
+    states = stack.states[top, :size]
+    if operation == op.COMPARE_INT:
+        _compare_ints(comparison, stack.ints[top, :size], stack.ints[top + 1, :size], states, truth)
+    elif operation == op.COMPARE_REAL:
+        _compare_reals(comparison, stack.reals[top, :size], stack.reals[top + 1, :size], states, truth)
+    elif operation == op.COMPARE_INT_REAL:
+        _compare_mixed(comparison, stack.ints[top, :size], stack.reals[top + 1, :size], states, truth)
+    else:
+        _compare_times(comparison, ratio, stack.ints[top, :size], stack.ints[top + 1, :size], states, truth)
+
+
+# Loops over the rows of a block; of what is no value, any result will do ---------------------------------------------
+
+
+@inlined
+def _copy(source: Any, target: Any) -> None:
+    for row in range(target.size):
+        target[row] = source[row]
+
+
+@inlined
+def _fill(target: Any, value: Any) -> None:
+    for row in range(target.size):
+        target[row] = value
+
+
+@inlined
+def _to_real(ints: Ints, reals: Reals) -> None:
+    for row in range(ints.size):
+        reals[row] = float(ints[row])
+
+
+@inlined
+def _to_rank(codes: Ints, states: Bytes, ranks: Ints) -> None:
+    for row in range(codes.size):
+        if states[row] == op.VALUE:
+            codes[row] = ranks[codes[row]]
+
+
+@inlined
+def _spread(left: Bytes, right: Bytes) -> None:
+    for row in range(left.size):
+        left[row] = max(left[row], right[row])
+
+
+@inlined
+def _each_real(operation: int, left: Reals, right: Reals, states: Bytes) -> None:
+    for row in range(left.size):
+        left[row], state = compute_real(operation, left[row], right[row])
+        states[row] = state if states[row] == op.VALUE else states[row]
+
+
+@inlined
+def _each_int(operation: int, first: int, second: int, left: Ints, right: Ints, states: Bytes) -> None:
+    for row in range(left.size):
+        left[row], state = compute_int(operation, left[row], right[row], first, second)
+        states[row] = state if states[row] == op.VALUE else states[row]
+
+
+@inlined
+def _compare_ints(comparison: int, left: Ints, right: Ints, states: Bytes, truth: Any) -> None:
+    for row in range(left.size):
+        answer = accepts(comparison, arithmetic.compare(left[row], right[row]))
+        truth[row] |= answer if states[row] == op.VALUE else states[row] == op.MISSING
+
+
+@inlined
+def _compare_reals(comparison: int, left: Reals, right: Reals, states: Bytes, truth: Any) -> None:
+    for row in range(left.size):
+        answer = compare_reals(comparison, left[row], right[row])
+        truth[row] |= answer if states[row] == op.VALUE else states[row] == op.MISSING
+
+
+@inlined
+def _compare_mixed(comparison: int, left: Ints, right: Reals, states: Bytes, truth: Any) -> None:
+    for row in range(left.size):
+        answer = compare_mixed(comparison, left[row], right[row])
+        truth[row] |= answer if states[row] == op.VALUE else states[row] == op.MISSING
+
+
+@inlined
+def _compare_times(comparison: int, ratio: int, left: Ints, right: Ints, states: Bytes, truth: Any) -> None:
+    for row in range(left.size):
+        answer = compare_times(comparison, left[row], right[row], ratio)
+        truth[row] |= answer if states[row] == op.VALUE else states[row] == op.MISSING
+
+
+@inlined
+def _is_null(negated: int, states: Bytes, truth: Any) -> None:
+    for row in range(states.size):
+        truth[row] |= is_null(states[row], negated)
+
+
+@inlined
+def _test_strings(passed: Bytes, negated: int, codes: Ints, states: Bytes, truth: Any) -> None:
+    for row in range(codes.size):
+        if states[row] == op.VALUE:
+            truth[row] |= passed[codes[row]] != negated
+        else:
+            truth[row] |= states[row] == op.MISSING
+
+
+@inlined
+def _keep(truth: Any, out: Any) -> bool:
+    """End a clause: whether any row still holds."""
+    left = 0
+    for row in range(out.size):
+        out[row] &= truth[row]
+        truth[row] = False
+        left += out[row]
+    return left > 0

@@ -1,0 +1,69 @@
+"""Physical plans as plain data: which executor runs a query, and what is tested where.
+
+A plan says what is done, not how: no arrays, no Arrow, no Spark. `check` refuses an ill-formed one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kleene.pattern.expressions import Clause
+from kleene.pattern.nodes import Component
+from kleene.pattern.query import BoundQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What an event must satisfy alone to be an instance of a component: its classes, then these conditions."""
+
+    component: Component
+    mask: tuple[Clause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A negated component between two places of the sequence (−1: the window's start, the length: its end)."""
+
+    scan: Scan
+    after: int
+    conditions: tuple[Clause, ...] = ()
+    # Whether its events carry the plan's key, so that only those of the match's partition are looked at.
+    keyed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SequencePlan:
+    """Active instance stacks (SASE §4.1–4.2): one scan a place, construction from the last event backwards."""
+
+    scans: tuple[Scan, ...]
+    # The equivalence attributes that partition the stacks (PAIS, §4.2.1).
+    key: tuple[str, ...] = ()
+    # By place: what is tested when construction binds it, from the last place to the first (§4.2.2).
+    during: tuple[tuple[Clause, ...], ...] = ()
+    # What is tested on a whole sequence (the selection operator of §3.1).
+    after: tuple[Clause, ...] = ()
+    # Whether the window stops the scan and the construction early (§4.3), or is tested on whole sequences.
+    window_in_scan: bool = False
+    window_in_construction: bool = False
+    absences: tuple[Absence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePlan:
+    """The query stays on the reference evaluator, for this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A bound query and how each of its alternatives runs; their matches are united."""
+
+    query: BoundQuery
+    alternatives: tuple[SequencePlan, ...] = ()
+    fallback: ReferencePlan | None = None
+    rules: tuple[str, ...] = field(default=())
+
+
+class IllFormedPlan(AssertionError):
+    """A rule made a plan that does not mean what the query means: a bug, never the user's fault."""
