@@ -44,7 +44,8 @@ test: lint ## lint, and all tests
 	$(BIN)/pytest
 
 bench: setup ## measure
-	$(BIN)/python bench/parse.py
+	$(BIN)/python -m bench.parse
+	$(BIN)/python -m bench.sequences
 
 clean: ## remove what was built, not .venv
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
