@@ -14,18 +14,18 @@ import pytest
 
 import kleene
 
-_NAMES = ("kleene.kernels", "kleene.kernels.arithmetic", "kleene.kernels.expression", "kleene.kernels.aggregates")
-
 
 @dataclass(frozen=True)
 class Kernels:
     arithmetic: ModuleType
     expression: ModuleType
+    blocks: ModuleType
     aggregates: ModuleType
 
 
 def _loaded() -> Kernels:
-    return Kernels(*(importlib.import_module(name) for name in _NAMES[1:]))
+    names = ("arithmetic", "expression", "blocks", "aggregates")
+    return Kernels(*(importlib.import_module(f"kleene.kernels.{name}") for name in names))
 
 
 @pytest.fixture(scope="session")
@@ -34,18 +34,25 @@ def compiled() -> Kernels:
 
 
 @pytest.fixture(scope="session")
-def plain(compiled: Kernels) -> Iterator[Kernels]:
+def plain(compiled: Kernels) -> Kernels:
     """What NUMBA_DISABLE_JIT=1 gives, beside the compiled kernels in one process."""
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("kleene.kernels")}
+    before = numba.config.DISABLE_JIT
     numba.config.DISABLE_JIT = 1
     try:
         made = _loaded()
     finally:
-        numba.config.DISABLE_JIT = 0
+        numba.config.DISABLE_JIT = before
         for name in [name for name in sys.modules if name.startswith("kleene.kernels")]:
             del sys.modules[name]
         sys.modules.update(kept)
-        kleene.kernels = kept["kleene.kernels"]  # type: ignore[attr-defined]
+        kleene.kernels = kept["kleene.kernels"]
     assert not hasattr(made.expression.holds, "py_func")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """NumPy warns of a division by zero where compiled code does not."""
     with np.errstate(all="ignore"):
-        yield made
+        yield

@@ -9,16 +9,11 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+from tests.kernels.conftest import Kernels
+from tests.kernels.running import Stream
 
-from kleene.engine.columns import ColumnStore
-from kleene.engine.linking import groups, link, link_aggregates
 from kleene.engine.strings import StringPool
-from kleene.frames.arrow import schema_on
-from kleene.frames.rows import rows_of
-from kleene.optimize.compile_aggregates import compile_aggregates
-from kleene.optimize.compile_expression import compile_clauses
 from kleene.pattern.expressions import (
     Aggregate,
     Agrees,
@@ -38,10 +33,8 @@ from kleene.pattern.expressions import (
 )
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
-from kleene.plan.layout import Layout
 from kleene.testing.timeline import Event, Timeline
-from kleene.testing.values import Environment, Special, evaluate, holds, literal_holds
-from tests.kernels.conftest import Kernels
+from kleene.testing.values import Environment, Special, evaluate, literal_holds
 
 TABLES, CLAUSES, ENVIRONMENTS = 60, 60, 4
 
@@ -50,16 +43,50 @@ _INTS = [0, 1, -1, 2, 3, 5, -7, 500, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 3_03
 _INTS += [_EDGE - 1, -_EDGE, -_EDGE + 1, _EDGE - 2]
 _REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, 5.0, -7.0, 2.0**53, 2.0**63, -(2.0**63), 9.3e18, 1e308, 5e-324]
 _REALS += [float("nan"), float("inf"), float("-inf")]
-_STRINGS = ["", "a", "b", "ab", "abc", "Google", "google", "Ä", "é", "e\u0301", "z", "日本", "日本語", "😀", "\uffff", "a\0b"]
+_STRINGS = [
+    "",
+    "a",
+    "b",
+    "ab",
+    "abc",
+    "Google",
+    "google",
+    "Ä",
+    "é",
+    "e\u0301",
+    "z",
+    "日本",
+    "日本語",
+    "😀",
+    "\uffff",
+    "a\0b",
+]
 _YEAR_9999 = 253_402_300_799 * 10**9
 _TIMES = [0, 1, -1, 999, 1000, 86_400 * 10**9, 1_700_000_000 * 10**9, 1_700_000_000 * 10**9 + 1, _YEAR_9999]
 _TIMES += [-62_135_596_800 * 10**9, _EDGE - 1, -_EDGE, _EDGE // 1000 * 1000 + 1000]
-_DURATIONS = [0, 1, 999, 1000, -1000, 10**9, 86_400 * 10**9, -86_400 * 10**9, _EDGE - 1, -_EDGE, 400 * 365 * 86_400 * 10**9]
+_DURATIONS = [
+    0,
+    1,
+    999,
+    1000,
+    -1000,
+    10**9,
+    86_400 * 10**9,
+    -86_400 * 10**9,
+    _EDGE - 1,
+    -_EDGE,
+    400 * 365 * 86_400 * 10**9,
+]
 
 _STEP = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 # Columns by the type of their values.
 _COLUMNS: dict[ValueType, dict[str, pa.DataType]] = {
-    ValueType.INT: {"i": pa.int64(), "j": pa.int64(), "small": pa.int16(), "coded": pa.dictionary(pa.int8(), pa.int64())},
+    ValueType.INT: {
+        "i": pa.int64(),
+        "j": pa.int64(),
+        "small": pa.int16(),
+        "coded": pa.dictionary(pa.int8(), pa.int64()),
+    },
     ValueType.FLOAT: {"f": pa.float64(), "g": pa.float64(), "single": pa.float32()},
     ValueType.BOOL: {"p": pa.bool_(), "q": pa.bool_()},
     ValueType.STRING: {"s": pa.string(), "u": pa.dictionary(pa.int32(), pa.string()), "w": pa.large_string()},
@@ -118,24 +145,38 @@ def _cell(draw: Random, kind: pa.DataType) -> Any:
 # Conditions ----------------------------------------------------------------------------------------------------------
 
 
+_IDENTIFIERS = (
+    *(("a", which) for which in (Which.FIRST, Which.LAST, Which.PREVIOUS, Which.CURRENT)),
+    *[("b", Which.SINGLE)] * 3,
+    *(("c", Which.SINGLE), ("", Which.SINGLE), ("d", Which.MEMBER)),
+)
+
+
 @dataclass
 class _Speaker:
     """Draws conditions on `a` (a Kleene variable), `b` and `c`."""
 
     draw: Random
+    identifiers: tuple[tuple[str, Which], ...] = _IDENTIFIERS
+    aggregates: bool = True
 
     def clause(self) -> Clause:
         return Clause(tuple(self.literal() for _ in range(self.draw.choice([1, 1, 1, 2, 3]))))
 
     def literal(self) -> Literal:
         draw = self.draw
-        match draw.choices(["compare", "null", "contains", "agrees", "truth"], [14, 2, 2, 1, 0.3])[0]:
+        match draw.choices(["compare", "null", "contains", "agrees", "truth"], [14, 2, 2, float(self.aggregates), 0.3])[
+            0
+        ]:
             case "null":
                 kind = draw.choice(list(_COLUMNS))
                 operand = self.attribute(kind) if kind is ValueType.DECIMAL else self.value(kind)
                 return IsNull(operand, draw.random() < 0.5)
             case "contains":
-                sides = [self.value(ValueType.STRING, depth=0), Constant(draw.choice([*_STRINGS, None]), ValueType.STRING)]
+                sides = [
+                    self.value(ValueType.STRING, depth=0),
+                    Constant(draw.choice([*_STRINGS, None]), ValueType.STRING),
+                ]
                 if draw.random() < 0.3:
                     sides.reverse()
                 if draw.random() < 0.1:
@@ -149,7 +190,7 @@ class _Speaker:
                 return Truth(draw.random() < 0.3)
         operator = draw.choice(["=", "=", "!=", "<", "<=", ">", ">="])
         kind = draw.choice(_COMPARED if operator in ("=", "!=") else _ORDERED)
-        other = kind
+        other: ValueType = kind
         if kind in (ValueType.INT, ValueType.FLOAT):
             other = draw.choice([ValueType.INT, ValueType.FLOAT])
         if draw.random() < 0.05 and (kind is not ValueType.BOOL or operator in ("=", "!=")):
@@ -159,18 +200,14 @@ class _Speaker:
     def value(self, kind: ValueType, depth: int = 2) -> Value:
         ways: list[Callable[[], Value]] = [lambda: self.attribute(kind)] * 3
         ways += [lambda: self.constant(kind)] * 2
-        ways += [lambda: self.aggregate(kind)]
+        ways += [lambda: self.aggregate(kind)] * self.aggregates
         if depth > 0 and kind not in (ValueType.BOOL, ValueType.STRING):
             ways += [lambda: self.arithmetic(kind, depth - 1)] * 3
         return self.draw.choice(ways)()
 
     def attribute(self, kind: ValueType) -> Attribute:
         name = self.draw.choice(list(_COLUMNS[kind]))
-        variable, which = self.draw.choice(
-            [("a", Which.FIRST), ("a", Which.LAST), ("a", Which.PREVIOUS), ("a", Which.CURRENT)]
-            + [("b", Which.SINGLE)] * 3
-            + [("c", Which.SINGLE), ("", Which.SINGLE), ("d", Which.MEMBER)]
-        )
+        variable, which = self.draw.choice(self.identifiers)
         return Attribute(variable, which, name, kind)
 
     def constant(self, kind: ValueType) -> Constant:
@@ -243,61 +280,45 @@ def _environment(draw: Random, timeline: Timeline) -> Environment:
     return Environment(timeline, selected, draw.choice([None, *some(5)]))
 
 
-def _row(environment: Environment, variable: str, which: Which) -> int:
-    if which in (Which.CURRENT, Which.MEMBER):
-        return -1 if environment.current is None else environment.current.index
-    events = environment.selected.get(variable, ())
-    if not events:
-        return -1
-    return events[0 if which in (Which.SINGLE, Which.FIRST) else -1].index
-
-
 def test_machine_agrees_with_the_reference(compiled: Kernels, plain: Kernels) -> None:
     draw = Random(20_241)
     strings = StringPool()
     seen: Counter[str] = Counter()
     for _ in range(TABLES):
-        table, declared = _table(draw), _schema(draw)
-        schema = schema_on(table.schema, declared)
-        rows, _bad = rows_of(table, schema)
-        events = [Event(row.index, row.type, row.start, row.end, row.tie, row.values) for row in rows]
-        timeline = Timeline.of(events, schema, [])
-        store = ColumnStore.from_table(table, [*_ARROW, "absent"], schema, strings)
+        stream = Stream(_table(draw), _schema(draw), strings)
         speaker = _Speaker(draw)
         for _ in range(CLAUSES):
             clauses = [speaker.clause() for _ in range(draw.choice([1, 1, 1, 2]))]
-            environments = [_environment(draw, timeline) for _ in range(ENVIRONMENTS)]
-            layout = Layout.of(clauses, store.columns)
-            program = compile_clauses(clauses, layout)
-            plan = compile_aggregates(layout)
-            code, aggregation = link(program, strings), link_aggregates(plan, strings)
-            texts = strings.arrays()
-            bindings = np.array(
-                [[_row(environment, *name) for name in layout.identifiers] or [0] for environment in environments],
-                np.int64,
-            )
-            results = []
+            environments = [_environment(draw, stream.timeline) for _ in range(ENVIRONMENTS)]
+            expected = stream.expected(clauses, environments)
             for kernels in (compiled, plain):
-                kept = groups(ENVIRONMENTS, len(plan.functions))
-                for number, environment in enumerate(environments):
-                    slots = plan.slots.get("a", np.zeros(0, np.int64))
-                    chosen = np.array([event.index for event in environment.selected["a"]], np.int64)
-                    kernels.aggregates.accumulate_rows(
-                        aggregation, slots, chosen, store.events, texts, kept, number
-                    )
-                out = np.zeros(ENVIRONMENTS, np.bool_)
-                stack = kernels.expression.room(program.depth)
-                kernels.expression.holds_each(code, store.events, texts, bindings, kept, stack, out)
-                results.append(out.tolist())
-            for number, environment in enumerate(environments):
-                expected = all(holds(clause, environment) for clause in clauses)
-                got = [result[number] for result in results]
-                assert got == [expected, expected], _shown(clauses, environment, program.listing())
-                seen[str(expected).lower()] += 1
-                seen.update(_outcome(literal, environment) for clause in clauses for literal in clause.literals)
+                found = stream.found(kernels, clauses, environments)
+                wrong = [e for e, got, want in zip(environments, found, expected, strict=True) if got != want]
+                assert not wrong, _shown(clauses, wrong[0])
+            seen.update(str(truth).lower() for truth in expected)
+            literals = [literal for clause in clauses for literal in clause.literals]
+            seen.update(_outcome(literal, environment) for literal in literals for environment in environments)
     print("\n".join(f"{count:6} {outcome}" for outcome, count in sorted(seen.items())))
     assert seen["true"] + seen["false"] >= 5_000
     assert min(seen["true"], seen["false"]) > 1_000
+
+
+def test_masks_agree_with_the_reference(compiled: Kernels, plain: Kernels) -> None:
+    draw = Random(20_242)
+    strings = StringPool()
+    seen: Counter[bool] = Counter()
+    for _ in range(12):
+        stream = Stream(_table(draw), _schema(draw), strings)
+        speaker = _Speaker(draw, (("a", Which.FIRST),), aggregates=False)
+        environments = [stream.environment({"a": [row]}) for row in range(stream.table.num_rows)]
+        for _ in range(CLAUSES):
+            clauses = [speaker.clause() for _ in range(draw.choice([1, 2, 3]))]
+            expected = stream.expected(clauses, environments)
+            for kernels in (compiled, plain):
+                assert stream.mask(kernels, clauses) == expected, "\n".join(map(str, clauses))
+            seen.update(expected)
+    print(dict(seen))
+    assert min(seen[True], seen[False]) > 1_000
 
 
 def _outcome(literal: Literal, environment: Environment) -> str:
@@ -318,8 +339,8 @@ def _state(value: Any) -> str:
     return "NULL" if value is None else value.name.lower() if isinstance(value, Special) else "value"
 
 
-def _shown(clauses: Sequence[Clause], environment: Environment, listing: str) -> str:
-    lines = [*map(str, clauses), listing, f"current: {environment.current}"]
+def _shown(clauses: Sequence[Clause], environment: Environment) -> str:
+    lines = [*map(str, clauses), f"current: {environment.current}"]
     for variable, events in environment.selected.items():
         lines += [f"{variable}: {event.type} {dict(event.values)}" for event in events]
     return "\n".join(lines)

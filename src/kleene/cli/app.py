@@ -225,9 +225,7 @@ def explain(
 
 @app.command()
 def demo(
-    events: Annotated[
-        int | None, typer.Option("--events", "-n", min=200, help="How many readings to make; 3000, in process 800.")
-    ] = None,
+    events: Annotated[int, typer.Option("--events", "-n", min=200, help="How many readings to make.")] = 3_000,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where files are written.")] = Path(
         "demo-output"
     ),

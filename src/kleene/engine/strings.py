@@ -27,7 +27,8 @@ class StringPool:
         # For how many codes each test is done.
         self._tested: list[int] = []
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
         return len(self._texts)
 
     def text(self, code: int) -> str:

@@ -10,23 +10,9 @@ import math
 from typing import NamedTuple
 
 from kleene.kernels import arithmetic
+from kleene.kernels import opcodes as op
 from kleene.kernels.expression import Events, Groups, Ints, Texts
 from kleene.kernels.jit import compiled, inlined
-from kleene.kernels.opcodes import (
-    AGREED,
-    COUNT,
-    COUNT_EVENTS,
-    FIRST,
-    MAX,
-    MIN,
-    MISSING,
-    NULL,
-    REALS,
-    STRINGS,
-    SUM,
-    UNDEFINED,
-    VALUE,
-)
 
 
 class Aggregation(NamedTuple):
@@ -39,10 +25,10 @@ class Aggregation(NamedTuple):
 
 
 @inlined
-def clear(aggregation: Aggregation, groups: Groups, group: int) -> None:
-    """A group without events."""
-    for slot in range(aggregation.functions.size):
-        groups.states[group, slot] = VALUE if aggregation.functions[slot] <= COUNT else MISSING
+def clear(aggregation: Aggregation, slots: Ints, groups: Groups, group: int) -> None:
+    """No event for the variable whose aggregates are in `slots`."""
+    for slot in slots:
+        groups.states[group, slot] = op.VALUE if aggregation.functions[slot] <= op.COUNT else op.MISSING
         groups.ints[group, slot] = 0
         groups.reals[group, slot] = 0.0
 
@@ -63,20 +49,20 @@ def accumulate(
     """One more event for the variable whose aggregates are in `slots`."""
     for slot in slots:
         function = aggregation.functions[slot]
-        if function == COUNT_EVENTS:
+        if function == op.COUNT_EVENTS:
             groups.ints[group, slot] += 1
             continue
         found = events.states[aggregation.columns[slot], row]
         place = aggregation.places[slot]
-        if function == COUNT:
-            groups.ints[group, slot] += 1 if found == VALUE else 0
-        elif found != VALUE:
+        if function == op.COUNT:
+            groups.ints[group, slot] += 1 if found == op.VALUE else 0
+        elif found != op.VALUE:
             groups.states[group, slot] = _without_value(function, found, groups.states[group, slot])
-        elif aggregation.kinds[slot] == REALS:
+        elif aggregation.kinds[slot] == op.REALS:
             _add_real(function, events.reals[place, row], groups, group, slot)
         else:
             value = events.ints[place, row]
-            if aggregation.kinds[slot] == STRINGS and (function == MIN or function == MAX):
+            if aggregation.kinds[slot] == op.STRINGS and function in (op.MIN, op.MAX):
                 _add_string(function, value, texts.ranks, groups, group, slot)
             else:
                 _add_int(function, value, groups, group, slot)
@@ -85,25 +71,25 @@ def accumulate(
 @inlined
 def _without_value(function: int, found: int, state: int) -> int:
     """The state after an event without a value. No event agrees with NULL, and any agrees with a missing attribute."""
-    if function == AGREED:
-        return state if found == MISSING else UNDEFINED
-    return NULL if state == MISSING else state
+    if function == op.AGREED:
+        return state if found == op.MISSING else op.UNDEFINED
+    return op.NULL if state == op.MISSING else state
 
 
 @inlined
 def _add_int(function: int, value: int, groups: Groups, group: int, slot: int) -> None:
     state = groups.states[group, slot]
-    if state == VALUE:
+    if state == op.VALUE:
         held = groups.ints[group, slot]
-        if function == SUM:
+        if function == op.SUM:
             fits, value = arithmetic.add(held, value)
-            state = VALUE if fits else UNDEFINED
-        elif function == AGREED:
-            state = VALUE if held == value else UNDEFINED
-        elif function == FIRST or (function == MIN and held < value) or (function == MAX and held > value):
+            state = op.VALUE if fits else op.UNDEFINED
+        elif function == op.AGREED:
+            state = op.VALUE if held == value else op.UNDEFINED
+        elif function == op.FIRST or (function == op.MIN and held < value) or (function == op.MAX and held > value):
             return
-    elif state != UNDEFINED:
-        state = VALUE
+    elif state != op.UNDEFINED:
+        state = op.VALUE
     groups.ints[group, slot] = value
     groups.states[group, slot] = state
 
@@ -111,35 +97,35 @@ def _add_int(function: int, value: int, groups: Groups, group: int, slot: int) -
 @inlined
 def _add_string(function: int, value: int, ranks: Ints, groups: Groups, group: int, slot: int) -> None:
     """Of two strings, the one that is earlier or later in the order of all."""
-    if groups.states[group, slot] == VALUE:
+    if groups.states[group, slot] == op.VALUE:
         order = arithmetic.compare(ranks[groups.ints[group, slot]], ranks[value])
-        if (function == MIN and order < 0) or (function == MAX and order > 0):
+        if (function == op.MIN and order < 0) or (function == op.MAX and order > 0):
             return
     groups.ints[group, slot] = value
-    groups.states[group, slot] = VALUE
+    groups.states[group, slot] = op.VALUE
 
 
 @inlined
 def _add_real(function: int, value: float, groups: Groups, group: int, slot: int) -> None:
     """A sum stays finite, and NaN has no place in an order."""
     state = groups.states[group, slot]
-    if state == UNDEFINED:
+    if state == op.UNDEFINED:
         return
     held = groups.reals[group, slot]
-    if function == SUM:
-        if state == VALUE:
+    if function == op.SUM:
+        if state == op.VALUE:
             value = held + value
-        state = VALUE if math.isfinite(value) else UNDEFINED
-    elif function == MIN or function == MAX:
-        if state == VALUE and ((function == MIN and held < value) or (function == MAX and held > value)):
+        state = op.VALUE if math.isfinite(value) else op.UNDEFINED
+    elif function in (op.MIN, op.MAX):
+        if state == op.VALUE and ((function == op.MIN and held < value) or (function == op.MAX and held > value)):
             return
-        state = UNDEFINED if math.isnan(value) else VALUE
-    elif function == AGREED:
-        state = UNDEFINED if state == VALUE and held != value else VALUE
-    elif function == FIRST and state == VALUE:
+        state = op.UNDEFINED if math.isnan(value) else op.VALUE
+    elif function == op.AGREED:
+        state = op.UNDEFINED if state == op.VALUE and held != value else op.VALUE
+    elif function == op.FIRST and state == op.VALUE:
         return
     else:
-        state = VALUE
+        state = op.VALUE
     groups.reals[group, slot] = value
     groups.states[group, slot] = state
 
@@ -148,7 +134,7 @@ def _add_real(function: int, value: float, groups: Groups, group: int, slot: int
 def accumulate_rows(
     aggregation: Aggregation, slots: Ints, rows: Ints, events: Events, texts: Texts, groups: Groups, group: int
 ) -> None:
-    """A group of these events, added in this order."""
-    clear(aggregation, groups, group)
+    """These events, in this order, for the variable whose aggregates are in `slots`."""
+    clear(aggregation, slots, groups, group)
     for row in rows:
         accumulate(aggregation, slots, row, events, texts, groups, group)

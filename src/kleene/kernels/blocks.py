@@ -84,9 +84,18 @@ def _block(
             top -= 1
             _spread(stack.states[top, :size], stack.states[top + 1, :size])
             if operation <= op.MODULO_REAL:
-                _compute_reals(operation, stack.reals[top, :size], stack.reals[top + 1, :size], stack.states[top, :size])
+                _compute_reals(
+                    operation, stack.reals[top, :size], stack.reals[top + 1, :size], stack.states[top, :size]
+                )
             else:
-                _compute_ints(operation, first, second, stack.ints[top, :size], stack.ints[top + 1, :size], stack.states[top, :size])
+                _compute_ints(
+                    operation,
+                    first,
+                    second,
+                    stack.ints[top, :size],
+                    stack.ints[top + 1, :size],
+                    stack.states[top, :size],
+                )
         elif operation <= op.COMPARE_TIME:
             top -= 2
             _spread(stack.states[top + 1, :size], stack.states[top + 2, :size])
@@ -95,7 +104,9 @@ def _block(
             _is_null(second, stack.states[top, :size], truth)
             top -= 1
         elif operation == op.TEST_STRING:
-            _test_strings(texts.tests[program.ints[third]], second, stack.ints[top, :size], stack.states[top, :size], truth)
+            _test_strings(
+                texts.tests[program.ints[third]], second, stack.ints[top, :size], stack.states[top, :size], truth
+            )
             top -= 1
         elif not _keep(truth, out):
             return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -33,10 +34,9 @@ def inlined(function: F) -> F:
 
 def _kept(function: F, dispatcher: Any) -> F:
     if dispatcher is not function:
-        try:
+        # Where no folder can be written, kernels are compiled anew in each process.
+        with suppress(RuntimeError):
             dispatcher._cache = _Cache(function)
-        except RuntimeError:
-            pass  # no folder can be written: compiled anew in each process
     return cast(F, dispatcher)
 
 

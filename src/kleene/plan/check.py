@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kleene.pattern.expressions import variables
+from kleene.pattern.expressions import Attribute, Clause, Comparison, variables
 from kleene.plan.physical import IllFormedPlan, Plan, SequencePlan
 
 
@@ -50,11 +50,9 @@ def _check_complete(plan: Plan, sequence: SequencePlan) -> None:
             raise IllFormedPlan(f"nothing tests {clause}")
 
 
-def implied_by_key(clause: object, sequence: SequencePlan) -> bool:
+def implied_by_key(clause: Clause, sequence: SequencePlan) -> bool:
     """Whether a clause only says that two components agree on an attribute of the key."""
-    from kleene.pattern.expressions import Attribute, Clause, Comparison
-
-    if not isinstance(clause, Clause) or len(clause.literals) != 1:
+    if len(clause.literals) != 1:
         return False
     literal = clause.literals[0]
     if not isinstance(literal, Comparison) or literal.operator != "=":

@@ -19,9 +19,6 @@ from kleene.frames.supermarket import MISPLACED, OVERDOSE, SHOPLIFTING, supermar
 from kleene.pattern import Query
 
 QUERIES = (SHOPLIFTING, MISPLACED, OVERDOSE)
-# The evaluator's work grows with the square of a bucket, so small buckets pay.
-_BUCKETS = 24
-_ON_SPARK, _IN_PROCESS = 3_000, 800
 _SHOWN = 12
 
 
@@ -37,10 +34,10 @@ class Found:
     seconds: float
 
 
-def run_demo(events: int | None, seed: int, output: Path, *, on_spark: bool) -> None:
+def run_demo(events: int, seed: int, output: Path, *, on_spark: bool) -> None:
     """Make the supermarket, ask the three questions, show and keep the answers."""
     began = time.perf_counter()
-    made = supermarket(events or (_ON_SPARK if on_spark else _IN_PROCESS), seed)
+    made = supermarket(events, seed)
     path = output / "supermarket.parquet"
     write_table(made.events, path)
     print(f"{made.events.num_rows:,} readings of a supermarket, written to {path}")
@@ -56,16 +53,15 @@ def run_demo(events: int | None, seed: int, output: Path, *, on_spark: bool) -> 
         target = output / f"{name}.parquet"
         write_table(found.matches, target)
         _show(query, found, truth.count(name), target)
-    where = "Spark" if on_spark else "this process"
-    print(f"\nAll of it took {time.perf_counter() - began:.1f} s on {where}. The queries: kleene explain, or")
-    print("examples/retail/ in the repository. Your own files: kleene match --help")
+    where = "on Spark" if on_spark else "in this process"
+    print(f"\nAll of it took {time.perf_counter() - began:.1f} s {where}. The queries are in examples/retail/.")
+    print("With your own events: kleene match --help")
 
 
 def _frame(path: Path) -> Any:
     from kleene.spark.session import local_session
 
-    session = local_session(**{"spark.sql.shuffle.partitions": str(_BUCKETS)})
-    return session.read.parquet(str(path.resolve()))
+    return local_session().read.parquet(str(path.resolve()))
 
 
 def _find(source: Any, query: Query) -> Found:
