@@ -88,7 +88,9 @@ _WIDTH = 100
 
 
 def _excerpt(text: str, span: Span, line: int, column: int, origin: str) -> list[str]:
-    source = text.split("\n")[line - 1].replace("\t", " ").rstrip("\r")
+    source = text.split("\n")[line - 1].rstrip("\r")
+    # Blanks for tabs, and no control character of a query reaches the terminal.
+    source = "".join(" " if sign == "\t" else sign if sign.isprintable() else "�" for sign in source)
     width = max(1, min(span.end, span.start + len(source) - column + 1) - span.start)
     left = max(0, column - 1 - _WIDTH // 2) if len(source) > _WIDTH else 0
     shown = source[left : left + _WIDTH]

@@ -26,9 +26,10 @@ def evaluate(events: Any, queries: Sequence[Query], *, schema: Schema | None = N
     bound = query.bind(schema_on(table.schema, given))
     from kleene.engine.run import run_query
 
+    # Before the run, which may end in an exceeded budget that a warning explains.
+    report_warnings([bound])
     made = run_query(bound, table)
     if made is None:
-        return table_outputs(table, queries, schema=given)
-    report_warnings([bound])
+        return table_outputs(table, queries, schema=given, warned=True)
     matches, bad = made
     return Tables(matches, None, bad_row_table(bad))

@@ -18,7 +18,6 @@ from kleene.kernels.expression import (
     Events,
     Ints,
     Reals,
-    Stack,
     Texts,
     accepts,
     compare_mixed,
@@ -37,121 +36,84 @@ BLOCK = 512
 @compiled
 def holds_rows(program: Code, events: Events, texts: Texts, depth: int, out: Any) -> None:
     """Whether all clauses hold of each event by itself: whatever the slot, it is this event."""
+    words = program.words
     # [level, row of the block]
-    stack = Stack(
-        np.zeros((depth, BLOCK), np.int64), np.zeros((depth, BLOCK), np.float64), np.zeros((depth, BLOCK), np.uint8)
-    )
+    ints = np.zeros((depth, BLOCK), np.int64)
+    reals = np.zeros((depth, BLOCK), np.float64)
+    states = np.zeros((depth, BLOCK), np.uint8)
+    # [row of the block]: whether a literal of the clause is true.
     truth = np.zeros(BLOCK, np.bool_)
     for begin in range(0, out.size, BLOCK):
         end = min(begin + BLOCK, out.size)
-        _block(program, events, texts, begin, end, stack, truth[: end - begin], out[begin:end])
-
-
-@inlined
-def _block(
-    program: Code, events: Events, texts: Texts, begin: int, end: int, stack: Stack, truth: Any, out: Any
-) -> None:
-    words = program.words
-    size = out.size
-    _fill(truth, False)
-    _fill(out, True)
-    top = -1
-    for at in range(0, words.size, op.WIDTH):
-        operation, first, second, third = words[at], words[at + 1], words[at + 2], words[at + 3]
-        if operation <= op.LOAD_STATE:
-            top += 1
-            _copy(events.states[third, begin:end], stack.states[top, :size])
-            if operation == op.LOAD_INT:
-                _copy(events.ints[second, begin:end], stack.ints[top, :size])
-            elif operation == op.LOAD_REAL:
-                _copy(events.reals[second, begin:end], stack.reals[top, :size])
-        elif operation == op.PUSH_INT:
-            top += 1
-            _fill(stack.states[top, :size], op.VALUE)
-            _fill(stack.ints[top, :size], program.ints[first])
-        elif operation == op.PUSH_REAL:
-            top += 1
-            _fill(stack.states[top, :size], op.VALUE)
-            _fill(stack.reals[top, :size], program.reals[first])
-        elif operation <= op.PUSH_NULL:
-            top += 1
-            _fill(stack.states[top, :size], op.NULL)  # nobody asks for an aggregate over one event by itself
-        elif operation == op.TO_REAL:
-            _to_real(stack.ints[top, :size], stack.reals[top, :size])
-        elif operation == op.TO_RANK:
-            _to_rank(stack.ints[top, :size], stack.states[top, :size], texts.ranks)
-        elif operation <= op.SUBTRACT_TIME:
-            top -= 1
-            _spread(stack.states[top, :size], stack.states[top + 1, :size])
-            if operation <= op.MODULO_REAL:
-                _compute_reals(
-                    operation, stack.reals[top, :size], stack.reals[top + 1, :size], stack.states[top, :size]
-                )
-            else:
-                _compute_ints(
-                    operation,
-                    first,
-                    second,
-                    stack.ints[top, :size],
-                    stack.ints[top + 1, :size],
-                    stack.states[top, :size],
-                )
-        elif operation <= op.COMPARE_TIME:
-            top -= 2
-            _spread(stack.states[top + 1, :size], stack.states[top + 2, :size])
-            _compare(operation, second, third, stack, top + 1, truth)
-        elif operation == op.IS_NULL:
-            _is_null(second, stack.states[top, :size], truth)
-            top -= 1
-        elif operation == op.TEST_STRING:
-            _test_strings(
-                texts.tests[program.ints[third]], second, stack.ints[top, :size], stack.states[top, :size], truth
-            )
-            top -= 1
-        elif not _keep(truth, out):
-            return
-
-
-@inlined
-def _compute_reals(operation: int, left: Reals, right: Reals, states: Bytes) -> None:
-    if operation == op.ADD_REAL:
-        _each_real(op.ADD_REAL, left, right, states)
-    elif operation == op.SUBTRACT_REAL:
-        _each_real(op.SUBTRACT_REAL, left, right, states)
-    elif operation == op.MULTIPLY_REAL:
-        _each_real(op.MULTIPLY_REAL, left, right, states)
-    elif operation == op.DIVIDE_REAL:
-        _each_real(op.DIVIDE_REAL, left, right, states)
-    else:
-        _each_real(op.MODULO_REAL, left, right, states)
-
-
-@inlined
-def _compute_ints(operation: int, first: int, second: int, left: Ints, right: Ints, states: Bytes) -> None:
-    if operation == op.ADD_INT:
-        _each_int(op.ADD_INT, first, second, left, right, states)
-    elif operation == op.SUBTRACT_INT:
-        _each_int(op.SUBTRACT_INT, first, second, left, right, states)
-    elif operation == op.MULTIPLY_INT:
-        _each_int(op.MULTIPLY_INT, first, second, left, right, states)
-    elif operation == op.MODULO_INT:
-        _each_int(op.MODULO_INT, first, second, left, right, states)
-    else:
-        _each_int(operation, first, second, left, right, states)
-
-
-@inlined
-def _compare(operation: int, comparison: int, ratio: int, stack: Stack, top: int, truth: Any) -> None:
-    size = truth.size
-    states = stack.states[top, :size]
-    if operation == op.COMPARE_INT:
-        _compare_ints(comparison, stack.ints[top, :size], stack.ints[top + 1, :size], states, truth)
-    elif operation == op.COMPARE_REAL:
-        _compare_reals(comparison, stack.reals[top, :size], stack.reals[top + 1, :size], states, truth)
-    elif operation == op.COMPARE_INT_REAL:
-        _compare_mixed(comparison, stack.ints[top, :size], stack.reals[top + 1, :size], states, truth)
-    else:
-        _compare_times(comparison, ratio, stack.ints[top, :size], stack.ints[top + 1, :size], states, truth)
+        size = end - begin
+        out[begin:end] = True
+        truth[:] = False
+        top = -1
+        for at in range(0, words.size, op.WIDTH):
+            operation, first, second, third = words[at], words[at + 1], words[at + 2], words[at + 3]
+            if operation <= op.LOAD_STATE:
+                top += 1
+                _copy(events.states[third, begin:end], states[top, :size])
+                if operation == op.LOAD_INT:
+                    _copy(events.ints[second, begin:end], ints[top, :size])
+                elif operation == op.LOAD_REAL:
+                    _copy(events.reals[second, begin:end], reals[top, :size])
+            elif operation == op.PUSH_INT:
+                top += 1
+                states[top, :size] = op.VALUE
+                ints[top, :size] = program.ints[first]
+            elif operation == op.PUSH_REAL:
+                top += 1
+                states[top, :size] = op.VALUE
+                reals[top, :size] = program.reals[first]
+            elif operation <= op.PUSH_NULL:
+                top += 1
+                states[top, :size] = op.NULL  # nobody asks for an aggregate over one event by itself
+            elif operation == op.TO_REAL:
+                _to_real(ints[top, :size], reals[top, :size])
+            elif operation == op.TO_RANK:
+                _to_rank(ints[top, :size], states[top, :size], texts.ranks)
+            elif operation <= op.COMPARE_TIME:
+                # Two values are taken; their state is that of the result.
+                top -= 1
+                state = states[top, :size]
+                _spread(state, states[top + 1, :size])
+                left, right = ints[top, :size], ints[top + 1, :size]
+                x, y = reals[top, :size], reals[top + 1, :size]
+                if operation == op.ADD_REAL:
+                    _each_real(op.ADD_REAL, x, y, state)
+                elif operation == op.SUBTRACT_REAL:
+                    _each_real(op.SUBTRACT_REAL, x, y, state)
+                elif operation == op.MULTIPLY_REAL:
+                    _each_real(op.MULTIPLY_REAL, x, y, state)
+                elif operation == op.DIVIDE_REAL:
+                    _each_real(op.DIVIDE_REAL, x, y, state)
+                elif operation == op.MODULO_REAL:
+                    _each_real(op.MODULO_REAL, x, y, state)
+                elif operation == op.ADD_INT:
+                    _each_int(op.ADD_INT, first, second, left, right, state)
+                elif operation == op.SUBTRACT_INT:
+                    _each_int(op.SUBTRACT_INT, first, second, left, right, state)
+                elif operation <= op.SUBTRACT_TIME:
+                    _each_int(operation, first, second, left, right, state)
+                else:
+                    if operation == op.COMPARE_INT:
+                        _compare_ints(second, left, right, state, truth)
+                    elif operation == op.COMPARE_REAL:
+                        _compare_reals(second, x, y, state, truth)
+                    elif operation == op.COMPARE_INT_REAL:
+                        _compare_mixed(second, left, y, state, truth)
+                    else:
+                        _compare_times(second, third, left, right, state, truth)
+                    top -= 1
+            elif operation == op.IS_NULL:
+                _is_null(second, states[top, :size], truth)
+                top -= 1
+            elif operation == op.TEST_STRING:
+                _test_strings(texts.tests[program.ints[third]], second, ints[top, :size], states[top, :size], truth)
+                top -= 1
+            elif not _keep(truth, out[begin:end]):
+                break
 
 
 # Loops over the rows of a block; of what is no value, any result will do ---------------------------------------------
@@ -161,12 +123,6 @@ def _compare(operation: int, comparison: int, ratio: int, stack: Stack, top: int
 def _copy(source: Any, target: Any) -> None:
     for row in range(target.size):
         target[row] = source[row]
-
-
-@inlined
-def _fill(target: Any, value: Any) -> None:
-    for row in range(target.size):
-        target[row] = value
 
 
 @inlined

@@ -255,7 +255,9 @@ def format_duration(duration: tree.Duration) -> str:
 
 def _quantity(term: tree.Quantity) -> str:
     amount = f":{term.amount.name}" if isinstance(term.amount, tree.Parameter) else _decimal(term.amount)
-    return amount if term.unit == TICKS else f"{amount} {term.unit}"
+    if term.unit == TICKS:
+        return amount
+    return f"{amount} {term.unit[:-1] if amount == '1' else term.unit}"
 
 
 def _decimal(value: Fraction) -> str:

@@ -90,8 +90,10 @@ def _syntax_problem(text: str, problem: UnexpectedInput) -> QueryError:
         expected = describe_expected(problem.allowed or set())
         start = problem.pos_in_stream or 0
         shown = text[start]
-    if text.startswith("/*", start):
-        return SyntaxProblem("this comment is never closed", Span(start, start + 2), hint="end it with `*/`")
+    for opening in (start, start - 1):
+        if opening >= 0 and text.startswith("/*", opening):
+            place = Span(opening, opening + 2)
+            return SyntaxProblem("this comment is never closed", place, hint="end it with `*/`")
     if text[start] in "'\"‘“`" and len(shown) == 1:
         return SyntaxProblem(
             "this quotation is never closed", Span(start, start + 1), hint="write the quote again at its end"

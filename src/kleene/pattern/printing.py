@@ -162,7 +162,7 @@ def _duration(nanoseconds: Fraction) -> tree.Duration:
     for unit in _UNITS:
         count = nanoseconds / (nanoseconds_in(unit) or 1)
         if count and count.denominator == 1:
-            return tree.Duration((tree.Quantity(count, unit.removesuffix("s") if count == 1 else unit),))
+            return tree.Duration((tree.Quantity(count, unit),))
     return tree.Duration((tree.Quantity(nanoseconds, "nanoseconds"),))
 
 

@@ -31,14 +31,15 @@ def report_warnings(queries: Sequence[BoundQuery]) -> None:
 
 
 def table_outputs(
-    events: Any, queries: Sequence[Query], *, schema: Schema | None = None, several: bool = False
+    events: Any, queries: Sequence[Query], *, schema: Schema | None = None, several: bool = False, warned: bool = False
 ) -> Tables:
     """Matches, timeouts and bad rows of one query, or of several in one table."""
     declarations = [declaration for query in queries for declaration in query.tree.declarations]
     declared = (schema or Schema()).declaring(declarations)
     table, given = to_table(events, declared, reads(queries, declared))
     results = reference_results(table, queries, schema=given)
-    report_warnings([result.query for result in results])
+    if not warned:
+        report_warnings([result.query for result in results])
     whole = with_composites(results, table)
     matches = many_table(results, whole) if several else match_table(results[0], whole)
     late = [timeout_table(result, whole) for result in results if result.query.timeouts is not None]
