@@ -188,7 +188,7 @@ def test_explain_shows_edges_alternatives_and_warnings(kleene: Kleene) -> None:
 def test_explain_on_events(kleene: Kleene, tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("type,ts,x\nA,2024-01-01T10:00:00,2\n")
     out = kleene("explain", "PATTERN SEQ(A a, A b) WHERE [x] WITHIN 1 hour", "-i", "e.csv").out
-    assert "end − start < 1 hours = 3,600,000,000 steps of 1 microsecond" in out
+    assert "end − start < 1 hour = 3,600,000,000 steps of 1 microsecond" in out
     assert "has type string, ts timestamp, x int" in out
 
 
