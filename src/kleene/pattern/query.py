@@ -21,6 +21,7 @@ from kleene.errors import (
 from kleene.lang import format_query, parse, tree
 from kleene.lang.format import format_declaration
 from kleene.pattern import bind_pattern as patterns
+from kleene.pattern.alternatives import alternatives
 from kleene.pattern.bind_expression import Scopes
 from kleene.pattern.clock import Window, bind_window
 from kleene.pattern.conditions import Conditions, bind_conditions
@@ -29,6 +30,7 @@ from kleene.pattern.nodes import Component, Disjunction, EventClass, Kind, Leaf,
 from kleene.pattern.normal_form import clauses_of
 from kleene.pattern.returns import ReturnColumn, bind_returns
 from kleene.pattern.schema import Schema
+from kleene.pattern.shapes import check_shape, check_strategy, has_disjunction
 from kleene.pattern.suspicions import suspicions
 
 T = TypeVar("T")
@@ -176,14 +178,14 @@ def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
     bound = patterns.bind_pattern(parsed.pattern, schema, classes.named)
     if parsed.timeouts is not None:
         _check_timeout_names(bound)
-    options = patterns.alternatives(bound, parsed.pattern.span)
+    options = alternatives(bound, parsed.pattern.span)
     strategy = parsed.strategy or tree.Strategy(tree.SelectionStrategy.SKIP_TILL_ANY_MATCH)
     _check_strategy_variables(strategy, bound)
-    patterns.check_strategy(strategy, bound, options)
-    lines = all(map(is_line, options)) and not patterns.has_disjunction(bound.pattern)
+    check_strategy(strategy, bound, options)
+    lines = all(map(is_line, options)) and not has_disjunction(bound.pattern)
     _check_output(parsed, lines=lines)
     for option in options:
-        patterns.check_shape(option, bound, windowed=parsed.within is not None, whole=parsed.pattern.span)
+        check_shape(option, bound, windowed=parsed.within is not None, whole=parsed.pattern.span)
     scopes = Scopes(
         schema,
         {component.variable: component for component in bound.components},
