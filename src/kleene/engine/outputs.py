@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.engine.identity import event_hashes, match_id_column
@@ -18,8 +20,7 @@ from kleene.pattern.query import BoundQuery
 def sequence_table(query: BoundQuery, table: pa.Table, found: Found) -> pa.Table:
     """The documented columns of a result, one row a match."""
     schema = result_schema(query, table.schema)
-    relevant = table.take(pa.array(found.relevant))
-    hashes = event_hashes(query, relevant)
+    hashes = _hashes(query, table, found)
     starts, ends = _spans(found)
     order = _in_order(found.numbers, starts, ends, _ranks(found, hashes))
     numbers, rows = found.numbers[order], found.rows[order]
@@ -41,6 +42,17 @@ def sequence_table(query: BoundQuery, table: pa.Table, found: Found) -> pa.Table
     for column in query.returns or ():
         columns[column.name] = _returned(query, column.value, table, of_variable, schema.field(column.name).type)
     return pa.table(columns, schema=schema)
+
+
+def _hashes(query: BoundQuery, table: pa.Table, found: Found) -> npt.NDArray[np.uint64]:
+    """The hashes of the events in matches, and of those simultaneous with them, which could be their equals."""
+    hashes = np.zeros(len(found.chosen), np.uint64)
+    steps = found.order.step[found.chosen]
+    used = np.unique(steps[found.numbers[found.numbers >= 0]])
+    first, last = np.searchsorted(steps, used), np.searchsorted(steps, used, side="right")
+    wanted = first if np.all(last - first == 1) else np.flatnonzero(np.isin(steps, used))
+    hashes[wanted] = event_hashes(query, table.take(pa.array(found.relevant[wanted])))
+    return hashes
 
 
 def _spans(found: Found) -> tuple[Ints, Ints]:
@@ -70,8 +82,21 @@ def _in_order(numbers: Ints, starts: Ints, ends: Ints, ranks: Ints) -> Ints:
     if not len(numbers):
         return np.zeros(0, np.int64)
     events = np.where(numbers >= 0, ranks[np.maximum(numbers, 0)], -1)
-    keys = [events[:, place] for place in reversed(range(numbers.shape[1]))]
-    return np.lexsort((*keys, -starts, ends))
+    keys = [ends, -starts, *(events[:, place] for place in range(numbers.shape[1]))]
+    packed = _packed(keys)
+    return np.lexsort(keys[::-1]) if packed is None else np.argsort(packed, kind="stable")
+
+
+def _packed(keys: list[Ints]) -> Ints | None:
+    """Several keys in one integer, the first the most significant; None when they do not fit."""
+    lows = [int(key.min()) for key in keys]
+    spans = [int(key.max()) - low + 1 for key, low in zip(keys, lows, strict=True)]
+    if math.prod(spans) >= 2**63:
+        return None
+    packed = np.zeros(len(keys[0]), np.int64)
+    for key, low, span in zip(keys, lows, spans, strict=True):
+        packed = packed * span + (key - low)
+    return packed
 
 
 def _returned(

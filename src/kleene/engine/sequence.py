@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kleene.engine.columns import NO_TYPE, ColumnStore
+from kleene.engine.columns import ColumnStore
 from kleene.engine.keys import key_codes
 from kleene.engine.linking import groups, link
 from kleene.engine.masks import mask
@@ -170,7 +170,10 @@ class _Run:
         member = np.zeros(len(self.chosen), np.bool_)
         for event_class in scan.component.classes:
             wanted = [self.strings.code(name) for name in event_class.types]
-            of_type = np.isin(self.store.types, wanted) & (self.store.types != NO_TYPE)
+            # The last place is for NO_TYPE, −1.
+            is_wanted = np.zeros(2 + max(*wanted, int(self.store.types.max(initial=-1))), np.bool_)
+            is_wanted[wanted] = True
+            of_type = is_wanted[self.store.types]
             if event_class.predicate:
                 of_type &= mask(event_class.predicate, self.store, self.strings)
             member |= of_type
