@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.engine.row_types import row_types
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
 from kleene.frames.identity import BOOL, FLOAT, INT, LANES, NULL, bytes_hash, value_hash
 from kleene.kernels.identity import fold_column, match_digits, mixed, number_equals
@@ -21,24 +22,13 @@ Ints = npt.NDArray[np.int64]
 def event_hashes(query: BoundQuery, table: pa.Table) -> Hashes:
     """The hash of each row: its content in the columns that the query reads or returns, and its number among equals."""
     content = np.zeros(table.num_rows, np.uint64)
-    distinct, codes = _types(query, table)
+    distinct, codes = row_types(table, query.schema)
     names = query.columns_read if query.columns_read is not None else table.column_names
     for name in sorted(set(names)):
         has = np.array([_has(query, kind, name) for kind in distinct], np.bool_)[codes]
         values = column_hashes(table.column(name)) if name in table.column_names else _constant(NULL, table.num_rows)
         fold_column(content, np.uint64(bytes_hash(name.encode())), values, has)
     return number_equals(content)
-
-
-def _types(query: BoundQuery, table: pa.Table) -> tuple[list[str | None], Ints]:
-    """The types that occur, None for NULL, and which of them each row has."""
-    if query.schema.constant_type is not None:
-        return [query.schema.constant_type], np.zeros(table.num_rows, np.int64)
-    column = table.column(query.schema.type).combine_chunks()
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    names = [None if name is None else str(name) for name in encoded.dictionary.to_pylist()]
-    codes = encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
-    return [*names, None], np.asarray(codes, np.int64)
 
 
 def _has(query: BoundQuery, kind: str | None, attribute: str) -> bool:

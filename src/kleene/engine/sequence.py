@@ -13,6 +13,7 @@ from kleene.engine.columns import ColumnStore
 from kleene.engine.keys import key_codes
 from kleene.engine.linking import groups, link
 from kleene.engine.masks import mask
+from kleene.engine.row_types import row_types
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import Order, order_of
 from kleene.errors import BudgetExceeded
@@ -53,7 +54,7 @@ def find_sequences(plan: Plan, table: pa.Table, settings: Settings) -> Found:
     query = plan.query
     order = order_of(table, query.schema)
     strings = StringPool()
-    chosen = _relevant(query, table, order, strings)
+    chosen = _relevant(query, table, order)
     relevant = order.rows[chosen]
     columns = _columns_read(plan)
     # The time column is there to say how many rows there are when nothing else is read.
@@ -77,20 +78,11 @@ def find_sequences(plan: Plan, table: pa.Table, settings: Settings) -> Found:
     return Found(rows, relevant, numbers, order, chosen)
 
 
-def _relevant(query: BoundQuery, table: pa.Table, order: Order, strings: StringPool) -> Ints:
+def _relevant(query: BoundQuery, table: pa.Table, order: Order) -> Ints:
     """Places in the order of the events whose type some component names."""
-    if query.schema.constant_type is not None:
-        return np.arange(len(order.rows), dtype=np.int64)
-    column = table.column(query.schema.type).combine_chunks()
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    wanted = np.array([*(str(kind) in query.types for kind in encoded.dictionary.to_pylist()), False], np.bool_)
-    codes = encoded.indices.fill_null(len(wanted) - 1).to_numpy(zero_copy_only=False)
-    in_order = codes if len(order.rows) == len(codes) and _is_identity(order.rows) else codes[order.rows]
-    return np.flatnonzero(wanted[in_order])
-
-
-def _is_identity(rows: Ints) -> bool:
-    return bool(len(rows) == 0 or (rows[0] == 0 and rows[-1] == len(rows) - 1 and np.all(rows[1:] > rows[:-1])))
+    names, codes = row_types(table, query.schema)
+    wanted = np.array([name in query.types for name in names], np.bool_)
+    return np.flatnonzero(wanted[codes if order.as_given else codes[order.rows]])
 
 
 def _columns_read(plan: Plan) -> list[str]:
@@ -122,11 +114,10 @@ class _Run:
         """One alternative's matches, [match, variable of the query] numbers of relevant events."""
         length = len(plan.scans)
         keys, number = key_codes(self.events, plan.key, np.arange(len(self.chosen), dtype=np.int64))
-        in_partition = self._in_partition()
+        in_partition = keys >= 0 if plan.key == self.query.partition else self._in_partition()
         bits = np.zeros(len(self.chosen), np.int64)
         for place, scan in enumerate(plan.scans):
-            bits |= (self.instances(scan) & (keys >= 0) & in_partition).astype(np.int64) << place
-        keys = np.maximum(keys, 0)
+            bits |= (self.instances(scan) & in_partition).astype(np.int64) << place
         starts, ends = self.measured()
         programs = self.programs(plan)
         code, parts = _joined(programs, self.strings)
@@ -189,10 +180,8 @@ class _Run:
     def positions(self) -> Ints:
         """How many events of its partition are before each event, irrelevant ones included."""
         keys, _ = key_codes(self.table, self.query.partition, self.order.rows)
-        for place, name in enumerate(self._types_in_order()):
-            attributes = None if name is None else self.query.schema.attributes_of(name)
-            if attributes is not None and any(key not in attributes for key in self.query.partition):
-                keys[place] = -1
+        names, codes = row_types(self.table, self.query.schema)
+        keys[~np.array([self.has_key(name) for name in names], np.bool_)[codes[self.order.rows]]] = -1
         by_key = np.lexsort((self.order.step, keys))
         positions = np.zeros(len(keys), np.int64)
         sorted_keys, sorted_steps = keys[by_key], self.order.step[by_key]
@@ -204,10 +193,10 @@ class _Run:
         positions[by_key] = step_start - key_start
         return positions
 
-    def _types_in_order(self) -> list[str | None]:
-        if not self.query.schema.types or not self.query.partition or self.query.schema.constant_type is not None:
-            return []
-        return self.table.column(self.query.schema.type).take(pa.array(self.order.rows)).to_pylist()  # type: ignore[no-any-return]
+    def has_key(self, kind: str | None) -> bool:
+        """An event of a type without the key is in no partition and counted in none."""
+        attributes = None if kind is None else self.query.schema.attributes_of(kind)
+        return attributes is None or all(name in attributes for name in self.query.partition)
 
     # Programs
 
@@ -243,9 +232,8 @@ class _Run:
     ) -> Flags:
         candidates = np.flatnonzero(self.instances(absence.scan))
         if absence.keyed:
+            candidates = candidates[keys[candidates] >= 0]
             of_key = keys[candidates]
-            whole, _ = key_codes(self.events, plan.key, candidates)
-            candidates, of_key = candidates[whole >= 0], of_key[whole >= 0]
             candidates = candidates[np.argsort(of_key, kind="stable")]
             first = np.searchsorted(np.sort(of_key, kind="stable"), np.arange(number + 1))
             match_keys = keys[matches[:, 0]] if len(matches) else np.zeros(0, np.int64)

@@ -26,6 +26,8 @@ class Order:
     # Simultaneous events have the same step; x is before y when its step is smaller (primitive events).
     step: Ints
     bad: list[BadRow]
+    # Whether these are all rows of the table, as they stand there.
+    as_given: bool
 
 
 def order_of(table: pa.Table, schema: Schema) -> Order:
@@ -49,7 +51,7 @@ def order_of(table: pa.Table, schema: Schema) -> Order:
         changes = changes | (tie[1:] != tie[:-1])
     step = np.zeros(len(rows), np.int64)
     np.cumsum(changes, out=step[1:])
-    return Order(rows, start, end, step, bad)
+    return Order(rows, start, end, step, bad, as_given=sorted_already and good is None)
 
 
 def _bad_rows(
@@ -60,11 +62,16 @@ def _bad_rows(
     backwards = schema.start is not None and bool(pc.any(pc.greater(start, end)).as_py())
     if not nulls and not backwards:
         return [], None
-    ends, starts = end.to_pylist(), start.to_pylist()
-    ties = [0] * len(ends) if tie is None else tie.to_pylist()
-    reasons = [why_bad(schema, *row) for row in zip(starts, ends, ties, strict=True)]
-    bad = [BadRow(row, reason) for row, reason in enumerate(reasons) if reason is not None]
-    return bad, np.array([reason is None for reason in reasons], np.bool_)
+    suspect = pc.or_(pc.is_null(end), pc.fill_null(pc.greater(start, end), True))
+    if tie is not None:
+        suspect = pc.or_(suspect, pc.is_null(tie))
+    wrong = np.asarray(suspect.to_numpy(), np.bool_)
+    bad = []
+    for row in np.flatnonzero(wrong).tolist():
+        reason = why_bad(schema, start[row].as_py(), end[row].as_py(), 0 if tie is None else tie[row].as_py())
+        assert reason is not None, "what is suspect is bad"
+        bad.append(BadRow(row, reason))
+    return bad, ~wrong
 
 
 def _numpy(column: pa.ChunkedArray) -> Ints:

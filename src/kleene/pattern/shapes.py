@@ -58,7 +58,7 @@ def _check_sequence(sequence: Sequence, bound: BoundPattern, *, windowed: bool, 
     if len(places) > 1 and len(ends) == 2:
         raise MisplacedClosure("a closure at each end leaves no bound", bound.spans[ends[1].variable], hint="use one")
     for closure in ends:
-        _check_end(bound.spans[closure.variable], MisplacedClosure, "closure", windowed=windowed, outermost=outermost)
+        _check_end(bound.spans[closure.variable], windowed=windowed, outermost=outermost)
     for place, part in enumerate(sequence.parts):
         if isinstance(part, Leaf) and part.component.negated and not places[0] < place < places[-1]:
             span = bound.spans[part.component.variable]
@@ -70,11 +70,13 @@ def _check_sequence(sequence: Sequence, bound: BoundPattern, *, windowed: bool, 
                 )
 
 
-def _check_end(span: Span, error: type[MisplacedClosure], what: str, *, windowed: bool, outermost: bool) -> None:
+def _check_end(span: Span, *, windowed: bool, outermost: bool) -> None:
     if not outermost:
-        raise error(f"a {what} at the end of a nested part has no bound", span, hint="put it between two components")
+        raise MisplacedClosure(
+            "a closure at the end of a nested part has no bound", span, hint="put it between two components"
+        )
     if not windowed:
-        raise error(f"a {what} at the start or the end needs a window", span, hint="add `WITHIN …`")
+        raise MisplacedClosure("a closure at the start or the end needs a window", span, hint="add `WITHIN …`")
 
 
 def _is_negated(part: Pattern) -> bool:

@@ -23,7 +23,6 @@ from kleene.pattern.expressions import (
     Literal,
     Negative,
     OpenParameter,
-    Scope,
     Truth,
     Value,
     Which,
@@ -72,9 +71,9 @@ def literal_holds(literal: Literal, environment: Environment) -> bool:
             if not isinstance(haystack, str) or not isinstance(needle, str):
                 return False
             return (needle in haystack) != negated
-        case Agrees(left, variable, scope, attribute):
+        case Agrees(left, variable, _, attribute):
             value = evaluate(left, environment)
-            others = _attributes(environment, _covered(environment, variable, scope), attribute)
+            others = _attributes(environment, _covered(environment, variable), attribute)
             return all(_compare("=", value, other) for other in others)
 
 
@@ -132,8 +131,8 @@ def _attribute(environment: Environment, event: Event, attribute: str) -> Any:
     return event.values.get(attribute) if environment.timeline.has_attribute(event, attribute) else MISSING
 
 
-def _covered(environment: Environment, variable: str, scope: Scope) -> tuple[Event, ...]:
-    """`a[..]` and `a[..i-1]`: while `a[i]` is looked at, what is selected is what came before it."""
+def _covered(environment: Environment, variable: str) -> tuple[Event, ...]:
+    """`a[..]` and `a[..i-1]` alike: while `a[i]` is looked at, what is selected is what came before it."""
     return environment.selected.get(variable, ())
 
 
@@ -142,7 +141,7 @@ def _attributes(environment: Environment, events: Iterable[Event], attribute: st
 
 
 def _aggregate(aggregate: Aggregate, environment: Environment) -> Any:
-    events = _covered(environment, aggregate.variable, aggregate.scope)
+    events = _covered(environment, aggregate.variable)
     if aggregate.attribute is None:
         return len(events)
     values = [v for v in _attributes(environment, events, aggregate.attribute) if v is not None and v is not MISSING]
