@@ -29,6 +29,8 @@ class Absence:
     conditions: tuple[Clause, ...] = ()
     # Whether its events carry the plan's key, so that only those of the match's partition are looked at.
     keyed: bool = False
+    # The state of an automaton on whose begin edge it is tested; None: on complete matches.
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,39 @@ class SequencePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Edge:
+    """What an event must satisfy alone (its mask), and together with what the run has selected before (its tests)."""
+
+    mask: tuple[Clause, ...] = ()
+    tests: tuple[Clause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlan:
+    """A component as NFA^b runs it (SASE+ §3.1): an edge that begins it and, for a Kleene one, one that takes more."""
+
+    component: Component
+    begin: Edge = Edge()
+    take: Edge = Edge()
+    # What a run must satisfy to leave a Kleene component, or to be a match there.
+    proceed: tuple[Clause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AutomatonPlan:
+    """NFA^b over shared runs (SASE+ §3–5): any strategy, any number of Kleene components."""
+
+    states: tuple[StatePlan, ...]
+    # The equivalence attributes that keep the runs of different partitions apart.
+    key: tuple[str, ...] = ()
+    absences: tuple[Absence, ...] = ()
+    # Whether a run dies as soon as its window has closed (§3.2 step 5), or only fails to complete.
+    window_early: bool = False
+    # Whether runs with the same future are one (§5.2.2).
+    merges: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ReferencePlan:
     """The query stays on the reference evaluator, for this reason."""
 
@@ -60,7 +95,7 @@ class Plan:
     """A bound query and how each of its alternatives runs; their matches are united."""
 
     query: BoundQuery
-    alternatives: tuple[SequencePlan, ...] = ()
+    alternatives: tuple[SequencePlan | AutomatonPlan, ...] = ()
     fallback: ReferencePlan | None = None
     rules: tuple[str, ...] = field(default=())
 
