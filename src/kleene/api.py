@@ -1,9 +1,9 @@
-"""The public face: `query` makes a query, `match` finds its matches in any kind of events."""
+"""The public face: `query` makes a query, `match` finds its matches, `decompress` unfolds those that are shared."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,23 @@ def outputs(
 
         return Outputs(*spark_outputs(events, _queries(query, params), schema=schema, several=_several(query)))
     return _in_process(events, _queries(query, params), schema=schema, several=_several(query))
+
+
+def decompress(rows: Any) -> Iterator[dict[str, Any]]:
+    """The matches in what `match` gave for OUTPUT COMPRESSED: the rows of OUTPUT ALL, each made when it is asked for.
+
+    rows   the result or some of its rows, of any kind; a Spark data frame is fetched as its rows are needed
+
+    >>> rows = [{"type": "A", "ts": ts} for ts in (1, 2, 3)] + [{"type": "B", "ts": 4}]
+    >>> shared = match(rows, "PATTERN A+ a[] ; B b OUTPUT COMPRESSED")
+    >>> shared[0]["count"]
+    '7'
+    >>> [[a["ts"] for a in found["a"]] for found in decompress(shared)]
+    [[3], [2], [2, 3], [1], [1, 2], [1, 2, 3], [1, 3]]
+    """
+    from kleene.frames.decompress import decompressed
+
+    return decompressed(rows)
 
 
 def infer_schema(events: Any, **roles: Any) -> Schema:

@@ -372,11 +372,23 @@ class TooManyBadRows(DataError):
     code, title = "KL509", "too many unreadable rows"
 
 
+class NotCompressed(DataError):
+    code, title = "KL510", "result is not compressed"
+
+
+class BadSnapshot(DataError):
+    code, title = "KL511", "snapshot cannot be restored"
+
+
 # KL6xx: limits -----------------------------------------------------------------------------------------------------
 
 
 class BudgetExceeded(LimitError):
     code, title = "KL601", "budget exceeded"
+
+
+class UnboundedState(LimitError):
+    code, title = "KL602", "state would grow for ever"
 
 
 # KL9xx: warnings ---------------------------------------------------------------------------------------------------

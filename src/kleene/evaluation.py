@@ -31,5 +31,4 @@ def evaluate(events: Any, queries: Sequence[Query], *, schema: Schema | None = N
     made = run_query(bound, table)
     if made is None:
         return table_outputs(table, queries, schema=given, warned=True)
-    matches, bad = made
-    return Tables(matches, None, bad_row_table(bad))
+    return Tables(made.matches, made.timeouts, bad_row_table(made.bad))

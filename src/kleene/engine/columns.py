@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kleene.engine.strings import StringPool
+from kleene.engine.strings import StringPool, string_codes
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values, value_type
 from kleene.kernels.expression import Bytes, Events, Ints, Reals
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
@@ -79,7 +79,7 @@ def _fill(
         part = slice(begin, begin + len(chunk))
         begin += len(chunk)
         if at.type is ValueType.STRING:
-            ints[at.place, part], states[part] = _codes(chunk, strings)
+            ints[at.place, part], states[part] = string_codes(chunk, strings)
             continue
         if pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_decode()
@@ -103,20 +103,6 @@ def _integers(chunk: pa.Array, at: Column, name: str) -> pa.Array:
 def _numbers(values: pa.Array, instead: float) -> Ints | Reals:
     filled = pc.fill_null(values, instead) if values.null_count else values
     return filled.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def _codes(chunk: pa.Array, strings: StringPool) -> tuple[Ints, Bytes]:
-    """The codes of strings, and which are NULL. Each distinct string is looked up once."""
-    encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-    distinct = encoded.dictionary.to_pylist()
-    # The last place is for NULL.
-    codes = np.zeros(len(distinct) + 1, np.int64)
-    states = np.full(len(distinct) + 1, NULL, np.uint8)
-    known = [place for place, text in enumerate(distinct) if text is not None]
-    codes[known] = strings.codes([distinct[place] for place in known])
-    states[known] = VALUE
-    places = _numbers(encoded.indices.cast(pa.int64()), len(distinct))
-    return codes[places], states[places]
 
 
 # Types ---------------------------------------------------------------------------------------------------------------

@@ -2,33 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.engine.matches import Matches
+from kleene.engine.memory import empty
 from kleene.engine.row_types import row_types
+from kleene.engine.selected import Selected
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
 from kleene.frames.identity import BOOL, FLOAT, INT, LANES, NULL, bytes_hash, value_hash
-from kleene.kernels.identity import fold_column, match_digits, mixed, number_equals
+from kleene.kernels.identity import (
+    fold_codes,
+    fold_column,
+    fold_ints,
+    fold_lists,
+    fold_singles,
+    hexadecimal,
+    mixed,
+    number_equals,
+)
+from kleene.pattern.nodes import Kind
 from kleene.pattern.query import BoundQuery
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 
 
-def event_hashes(query: BoundQuery, table: pa.Table) -> Hashes:
-    """The hash of each row: its content in the columns that the query reads or returns, and its number among equals."""
+def event_hashes(query: BoundQuery, table: pa.Table, steps: Ints) -> Hashes:
+    """The hash of each row: its content in the columns that the query reads or returns, and its number among equals.
+
+    steps   [row], rows in canonical order: equal events are simultaneous
+    """
     content = np.zeros(table.num_rows, np.uint64)
     distinct, codes = row_types(table, query.schema)
     names = query.columns_read if query.columns_read is not None else table.column_names
     for name in sorted(set(names)):
-        has = np.array([_has(query, kind, name) for kind in distinct], np.bool_)[codes]
-        values = column_hashes(table.column(name)) if name in table.column_names else _constant(NULL, table.num_rows)
-        fold_column(content, np.uint64(bytes_hash(name.encode())), values, has)
-    return number_equals(content)
+        has = np.array([_has(query, kind, name) for kind in distinct], np.bool_)
+        column = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(len(content))])
+        name_hash = np.uint64(bytes_hash(name.encode()))
+        if not has.all():
+            fold_column(content, name_hash, column_hashes(column), has[codes])
+        elif not _fold_plain(content, name_hash, column):
+            fold_column(content, name_hash, column_hashes(column), np.ones(len(content), np.bool_))
+    return number_equals(content, steps)
+
+
+def _fold_plain(content: Hashes, name: np.uint64, column: pa.ChunkedArray) -> bool:
+    """Fold a column of integers, times or codes that has no NULL, chunk by chunk; False when it is another one."""
+    step = nanoseconds_a_step(column.type) or 1
+    if column.null_count or not _is_plain(column.type):
+        return False
+    begin = 0
+    for chunk in filter(len, column.chunks):
+        part = content[begin : begin + len(chunk)]
+        begin += len(chunk)
+        if pa.types.is_dictionary(chunk.type):
+            hashes = np.array([value_hash(value) for value in chunk.dictionary.to_pylist()] or [0], np.uint64)
+            fold_codes(part, name, chunk.indices.to_numpy(zero_copy_only=False), hashes)
+        else:
+            width = np.dtype(f"{'u' if pa.types.is_unsigned_integer(chunk.type) else 'i'}{chunk.type.bit_width // 8}")
+            values = np.frombuffer(chunk.buffers()[1], width)[chunk.offset : chunk.offset + len(chunk)]
+            fold_ints(part, name, values, np.uint64(step), np.uint64(INT))
+    return True
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether values are integers, or codes of strings."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_integer(kind)) or nanoseconds_a_step(kind) is not None
+
+
+def used_hashes(query: BoundQuery, table: pa.Table, steps: Ints, matches: Matches) -> Hashes:
+    """The hashes of at least the events in matches, and of those simultaneous with them, which may be their equals."""
+    size = table.num_rows
+    if 2 * len(matches.events) >= size:
+        return event_hashes(query, table, steps)
+    used = np.unique(steps[matches.events])
+    first, last = np.searchsorted(steps, used), np.searchsorted(steps, used, side="right")
+    sizes = last - first
+    wanted = np.repeat(last - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+    hashes = np.zeros(size, np.uint64)
+    hashes[wanted] = event_hashes(query, table.take(pa.array(wanted)), steps[wanted])
+    return hashes
+
+
+def match_ids(query: BoundQuery, selected: Selected, hashes: Hashes) -> pa.Array:
+    """The ids of matches, given the hashes of their events."""
+    size = selected.size
+    folds = empty((2, size), np.uint64)
+    folds[:] = np.array([[bytes_hash(query.digest) ^ lane] for lane in LANES], np.uint64)
+    for place, component in enumerate(query.positives, 1):
+        if component.kind is Kind.SINGLE:
+            fold_singles(folds, place, selected.singles[component.variable], hashes)
+        else:
+            fold_lists(folds, place, *selected.lists[component.variable], hashes)
+    digits = empty(4 * size, np.uint64)
+    hexadecimal(folds, digits)
+    offsets = np.arange(0, 32 * size + 1, 32, dtype=np.int32)
+    return pa.StringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(digits))
 
 
 def _has(query: BoundQuery, kind: str | None, attribute: str) -> bool:
@@ -80,14 +155,3 @@ def _real_hashes(values: npt.NDArray[np.float64]) -> Hashes:
         whole = (np.abs(values) < 2.0**63) & (np.trunc(values) == values)
         integers = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64) ^ np.uint64(INT)
     return mixed(np.where(whole, integers, bits))
-
-
-def match_id_column(query: BoundQuery, matches: Ints, events: Hashes, places: Sequence[int]) -> pa.Array:
-    """The ids of matches given as [match, variable] numbers of hashed events."""
-    seeds = np.array([bytes_hash(query.digest) ^ lane for lane in LANES], np.uint64)
-    digits = np.empty((len(matches), 32), np.uint8)
-    # A last place closes the fold for variables that this alternative does not have.
-    padded = np.concatenate([matches, np.full((len(matches), 1), -1, np.int64)], axis=1)
-    match_digits(padded, events, seeds, np.array([*places, len(query.positives)], np.int64), digits)
-    offsets = pa.py_buffer(np.arange(0, 32 * len(matches) + 1, 32, dtype=np.int32))
-    return pa.StringArray.from_buffers(len(matches), offsets, pa.py_buffer(digits))

@@ -1,4 +1,4 @@
-"""Partition keys as dense codes: equal keys have equal codes, a NULL or NaN key has −1."""
+"""Partition keys as codes: equal keys have equal codes as long as the coder lives; a NULL or NaN key has −1."""
 
 from __future__ import annotations
 
@@ -7,46 +7,97 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Ints = npt.NDArray[np.int64]
+from kleene.engine.growing import with_room
+from kleene.engine.strings import StringPool, string_codes
+from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
+from kleene.kernels.expression import Ints
+from kleene.kernels.keys import intern
+from kleene.kernels.opcodes import VALUE
 
-# An integer column whose values span at most this many times its length is coded by subtraction.
-_DENSE = 4
-
-
-def key_codes(table: pa.Table, names: tuple[str, ...], rows: Ints) -> tuple[Ints, int]:
-    """The code of each row's key, and how many codes there are."""
-    codes, number = np.zeros(len(rows), np.int64), 1
-    missing = np.zeros(len(rows), np.bool_)
-    for name in names:
-        column, size = _column_codes(table.column(name), rows)
-        missing |= column < 0
-        codes = codes * size + column
-        number *= size
-        if number > max(_DENSE * len(rows), 1 << 16):
-            codes, number = _densely(codes)
-    codes[missing] = -1
-    return codes, max(number, 1)
+Flags = npt.NDArray[np.bool_]
 
 
-def _column_codes(column: pa.ChunkedArray, rows: Ints) -> tuple[Ints, int]:
+class KeyCoder:
+    """The keys met so far under some attributes. Without attributes every event has the same key."""
+
+    def __init__(self, names: tuple[str, ...], strings: StringPool) -> None:
+        self.names = names
+        self._strings = strings
+        self._known = np.empty((1024, len(names)), np.int64)
+        self._table = np.full(4096, -1, np.int32)
+        self._number = np.zeros(1, np.int64)
+
+    @property
+    def number(self) -> int:
+        """How many codes there are."""
+        return int(self._number[0]) if self.names else 1
+
+    def codes(self, table: pa.Table) -> Ints:
+        """The code of each row's key."""
+        codes = np.zeros(table.num_rows, np.int64)
+        if not self.names:
+            return codes
+        values = np.empty((len(self.names), table.num_rows), np.int64)
+        missing = np.zeros(table.num_rows, np.bool_)
+        for place, name in enumerate(self.names):
+            values[place], lacking = _numbers(table.column(name), self._strings)
+            missing |= lacking
+        at = 0
+        while True:
+            at = intern(values, missing, at, self._known, self._table, self._number, codes)
+            if at == table.num_rows:
+                return codes
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """For four times as many keys; the table is at most half full."""
+        self._known = with_room(self._known, 4 * self.number + 16)
+        self._table = np.full(1 << (2 * len(self._known)).bit_length(), -1, np.int32)
+        known, number = self._known[: self.number].copy(), self.number
+        self._number[0] = 0
+        intern(
+            np.ascontiguousarray(known.T),
+            np.zeros(number, np.bool_),
+            0,
+            self._known,
+            self._table,
+            self._number,
+            np.empty(number, np.int64),
+        )
+
+
+def _numbers(column: pa.ChunkedArray, strings: StringPool) -> tuple[Ints, Flags]:
+    """A number for each value, equal for equal values of this column; and which rows have none."""
     kind = column.type
-    if pa.types.is_integer(kind) and column.null_count == 0 and not pa.types.is_uint64(kind):
-        values = column.to_numpy()[rows].astype(np.int64, copy=False)
-        if not len(values):
-            return values, 1
-        low, high = int(values.min()), int(values.max())
-        if high - low < max(_DENSE * len(values), 1 << 16):
-            return values - low, high - low + 1
-    taken = column.take(pa.array(rows)) if len(rows) < len(column) else column
+    if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_dictionary(kind) or _is_text(kind):
+        parts = [string_codes(chunk, strings) for chunk in column.chunks]
+        if not parts:
+            return np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        return np.concatenate([codes for codes, _ in parts]), np.concatenate([states != VALUE for _, states in parts])
+    missing = _flags(pc.is_null(column)) if column.null_count else np.zeros(len(column), np.bool_)
     if pa.types.is_floating(kind):
-        taken = pc.if_else(pc.is_nan(taken), None, pc.add(taken, 0.0))
-    encoded = taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
-    if not pa.types.is_dictionary(encoded.type):
-        encoded = encoded.dictionary_encode()
-    codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1)
-    return np.ascontiguousarray(codes.to_numpy(zero_copy_only=False), dtype=np.int64), max(1, len(encoded.dictionary))
+        reals = _filled(column.cast(pa.float64())).astype(np.float64) + 0.0
+        return reals.view(np.int64), missing | np.isnan(reals)
+    if pa.types.is_uint64(kind):
+        return _filled(column).astype(np.uint64).view(np.int64), missing
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return _filled(column.cast(pa.int64())).astype(np.int64, copy=False), missing
+    if nanoseconds_a_step(kind) is not None:
+        return _filled(as_integers(column)).astype(np.int64, copy=False), missing
+    return strings.codes([repr(value) for value in python_values(column)]), missing
 
 
-def _densely(codes: Ints) -> tuple[Ints, int]:
-    unique, dense = np.unique(codes, return_inverse=True)
-    return dense.astype(np.int64), len(unique)
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _filled(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
+    whole = pc.fill_null(column, 0) if column.null_count else column
+    return np.asarray(whole.to_numpy())
+
+
+def _flags(column: pa.ChunkedArray) -> Flags:
+    return np.asarray(column.to_numpy(), np.bool_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -15,19 +16,24 @@ from kleene.plan.settings import Settings
 _LOG = logging.getLogger("kleene")
 
 
-def run_query(
-    query: BoundQuery, table: pa.Table, settings: Settings | None = None
-) -> tuple[pa.Table, list[BadRow]] | None:
-    """The matches of a query and the rows that were no events, or None when no executor can run it yet."""
+class Ran(NamedTuple):
+    matches: pa.Table
+    bad: list[BadRow]
+    timeouts: pa.Table | None
+
+
+def run_query(query: BoundQuery, table: pa.Table, settings: Settings | None = None) -> Ran | None:
+    """What a query gives over a whole table, or None when no executor can run it yet."""
     plan = plan_query(query, settings)
     reason = None if plan.fallback is None else plan.fallback.reason
     if reason is None:
-        from kleene.engine.outputs import sequence_table
-        from kleene.engine.sequence import find_sequences
+        from kleene.engine.engine import Engine
 
         try:
-            found = find_sequences(plan, table, settings or Settings())
-            return sequence_table(query, table, found), found.bad
+            engine = Engine(query, settings)
+            bad = engine.process(table).bad
+            made = engine.finish()
+            return Ran(made.matches, bad, made.timeouts)
         except NotCompilable as problem:
             reason = str(problem)
     _LOG.info("`%s` runs on the reference evaluator: %s", query.name, reason)

@@ -1,286 +1,212 @@
-"""Runs sequence plans over a table: masks, keys, stacks, construction, negation (SASE §3–4)."""
+"""Runs a sequence plan over the events of a store: stacks, construction, negation (SASE §3–4)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from kleene.engine.bits import Bits
+from kleene.engine.budget import Accounts
 from kleene.engine.columns import ColumnStore
-from kleene.engine.keys import key_codes
+from kleene.engine.growing import with_room
 from kleene.engine.linking import groups, link
-from kleene.engine.masks import mask
-from kleene.engine.row_types import row_types
+from kleene.engine.masks import members, passing
+from kleene.engine.matches import Matches
+from kleene.engine.negation import NegatedEvents, Suspects
+from kleene.engine.programs import depth_of, joined
+from kleene.engine.statistics import ComponentCounts
+from kleene.engine.store import EventStore
 from kleene.engine.strings import StringPool
-from kleene.engine.timeline import Order, order_of
-from kleene.errors import BudgetExceeded
-from kleene.frames.rows import BadRow
-from kleene.kernels.expression import Code, Ints, room
-from kleene.kernels.sequence import construct, forbidden
+from kleene.engine.windows import Closing
+from kleene.kernels import sequence as kernel
+from kleene.kernels.expression import Ints, room
+from kleene.kernels.negation import AT_END, AT_START, BETWEEN
+from kleene.kernels.timeline import Timeline
 from kleene.optimize.compile_expression import compile_clauses
-from kleene.pattern.expressions import Clause, Which, references
+from kleene.pattern.expressions import Which
 from kleene.pattern.query import BoundQuery
-from kleene.plan.layout import Layout
-from kleene.plan.physical import Absence, Plan, Scan, SequencePlan
-from kleene.plan.program import Program
-from kleene.plan.settings import Settings
+from kleene.plan.layout import Column, Layout
+from kleene.plan.physical import Absence, SequencePlan
 
 Flags = npt.NDArray[np.bool_]
+_LATER = np.int64(2**62)
 
 
-@dataclass(frozen=True)
-class Found:
-    """What the alternatives of a query found: each variable's rows of the table, −1 where it is absent."""
+class SequenceExecutor:
+    """One alternative of a query. Its state is made of the store's events alone, and can be made of them again."""
 
-    # [match, variable of the query]
-    rows: Ints
-    # The rows of the table that the query's types could concern; `numbers` is `rows` in terms of these.
-    relevant: Ints
-    numbers: Ints
-    order: Order
-    # Places of the relevant rows in the order.
-    chosen: Ints
-
-    @property
-    def bad(self) -> list[BadRow]:
-        return self.order.bad
-
-
-def find_sequences(plan: Plan, table: pa.Table, settings: Settings) -> Found:
-    """All matches of a plan that runs on stacks."""
-    query = plan.query
-    order = order_of(table, query.schema)
-    strings = StringPool()
-    chosen = _relevant(query, table, order)
-    relevant = order.rows[chosen]
-    columns = _columns_read(plan)
-    # The time column is there to say how many rows there are when nothing else is read.
-    own = [query.schema.time] if query.schema.constant_type is not None else [query.schema.time, query.schema.type]
-    needed = dict.fromkeys((*own, *columns, *query.partition))
-    part = table.select([name for name in needed if name in table.column_names])
-    store_table = part.take(pa.array(relevant))
-    run = _Run(
-        query,
-        table,
-        order,
-        chosen,
-        store_table,
-        ColumnStore.from_table(store_table, columns, query.schema, strings),
-        strings,
-        settings,
-    )
-    pieces = [run.alternative(sequence) for sequence in plan.alternatives]
-    numbers = np.concatenate(pieces) if pieces else np.zeros((0, len(query.positives)), np.int64)
-    rows = np.where(numbers >= 0, relevant[np.maximum(numbers, 0)] if len(relevant) else -1, -1)
-    return Found(rows, relevant, numbers, order, chosen)
-
-
-def _relevant(query: BoundQuery, table: pa.Table, order: Order) -> Ints:
-    """Places in the order of the events whose type some component names."""
-    names, codes = row_types(table, query.schema)
-    wanted = np.array([name in query.types for name in names], np.bool_)
-    return np.flatnonzero(wanted[codes if order.as_given else codes[order.rows]])
-
-
-def _columns_read(plan: Plan) -> list[str]:
-    """The columns that any condition of the plan reads."""
-    clauses: list[Clause] = []
-    for sequence in plan.alternatives:
-        for scan in (*sequence.scans, *(absence.scan for absence in sequence.absences)):
-            clauses += scan.mask
-            clauses += [clause for event_class in scan.component.classes for clause in event_class.predicate]
-        clauses += [clause for place in sequence.during for clause in place]
-        clauses += sequence.after
-        clauses += [clause for absence in sequence.absences for clause in absence.conditions]
-    named = (getattr(reference, "attribute", None) for clause in clauses for reference in references(clause))
-    return list(dict.fromkeys(name for name in named if name is not None))
-
-
-@dataclass(frozen=True)
-class _Run:
-    query: BoundQuery
-    table: pa.Table
-    order: Order
-    chosen: Ints
-    events: pa.Table
-    store: ColumnStore
-    strings: StringPool
-    settings: Settings
-
-    def alternative(self, plan: SequencePlan) -> Ints:
-        """One alternative's matches, [match, variable of the query] numbers of relevant events."""
+    def __init__(
+        self,
+        query: BoundQuery,
+        plan: SequencePlan,
+        columns: Mapping[str, Column],
+        strings: StringPool,
+        accounts: Accounts,
+    ) -> None:
+        self.query, self.key = query, plan.key
+        self._plan, self._columns, self._strings, self._accounts = plan, columns, strings, accounts
         length = len(plan.scans)
-        keys, number = key_codes(self.events, plan.key, np.arange(len(self.chosen), dtype=np.int64))
-        in_partition = keys >= 0 if plan.key == self.query.partition else self._in_partition()
-        bits = np.zeros(len(self.chosen), np.int64)
-        for place, scan in enumerate(plan.scans):
-            bits |= (self.instances(scan) & in_partition).astype(np.int64) << place
-        starts, ends = self.measured()
-        programs = self.programs(plan)
-        code, parts = _joined(programs, self.strings)
-        window = self.query.window
-        matches = construct(
-            bits,
-            keys,
-            self.order.step[self.chosen],
-            starts,
-            ends,
-            length,
-            number,
-            -1 if window is None else window.size,
-            window is not None and window.inclusive,
-            plan.window_in_scan,
-            plan.window_in_construction,
-            code,
-            parts,
-            self.store.events,
-            self.strings.arrays(),
-            groups(1, 1),
-            room(max([program.depth for program in programs], default=1) + 1),
-            length + 2,
-            self.settings.max_matches,
-        )
-        if len(matches) > self.settings.max_matches:
-            raise BudgetExceeded(
-                f"more than {self.settings.max_matches:,} matches", hint="narrow the window or the conditions"
-            )
-        for absence in plan.absences:
-            matches = matches[~self.dropped(plan, absence, matches, keys, number, starts, ends)]
-        return self.by_variable(plan, matches)
-
-    def _in_partition(self) -> Flags:
-        """An event whose partition key is NULL matches nothing, whichever attributes the plan partitions by."""
-        whole, _ = key_codes(self.events, self.query.partition, np.arange(len(self.chosen), dtype=np.int64))
-        return whole >= 0
-
-    def instances(self, scan: Scan) -> Flags:
-        """Which relevant events can stand at a place."""
-        member = np.zeros(len(self.chosen), np.bool_)
-        for event_class in scan.component.classes:
-            wanted = [self.strings.code(name) for name in event_class.types]
-            # The last place is for NO_TYPE, −1.
-            is_wanted = np.zeros(2 + max(*wanted, int(self.store.types.max(initial=-1))), np.bool_)
-            is_wanted[wanted] = True
-            of_type = is_wanted[self.store.types]
-            if event_class.predicate:
-                of_type &= mask(event_class.predicate, self.store, self.strings)
-            member |= of_type
-        return member & mask(scan.mask, self.store, self.strings) if scan.mask else member
-
-    def measured(self) -> tuple[Ints, Ints]:
-        """What the window measures: times, or positions in the partition."""
-        if self.query.window is None or not self.query.window.events:
-            return self.order.start[self.chosen], self.order.end[self.chosen]
-        positions = self.positions()[self.chosen]
-        return positions, positions
-
-    def positions(self) -> Ints:
-        """How many events of its partition are before each event, irrelevant ones included."""
-        keys, _ = key_codes(self.table, self.query.partition, self.order.rows)
-        names, codes = row_types(self.table, self.query.schema)
-        keys[~np.array([self.has_key(name) for name in names], np.bool_)[codes[self.order.rows]]] = -1
-        by_key = np.lexsort((self.order.step, keys))
-        positions = np.zeros(len(keys), np.int64)
-        sorted_keys, sorted_steps = keys[by_key], self.order.step[by_key]
-        index = np.arange(len(keys))
-        new_key = np.r_[True, sorted_keys[1:] != sorted_keys[:-1]] if len(keys) else np.zeros(0, np.bool_)
-        new_step = new_key | np.r_[True, sorted_steps[1:] != sorted_steps[:-1]] if len(keys) else new_key
-        key_start = np.maximum.accumulate(np.where(new_key, index, 0))
-        step_start = np.maximum.accumulate(np.where(new_step, index, 0))
-        positions[by_key] = step_start - key_start
-        return positions
-
-    def has_key(self, kind: str | None) -> bool:
-        """An event of a type without the key is in no partition and counted in none."""
-        attributes = None if kind is None else self.query.schema.attributes_of(kind)
-        return attributes is None or all(name in attributes for name in self.query.partition)
-
-    # Programs
-
-    def layout(self, plan: SequencePlan, negated: str | None = None) -> Layout:
-        """Slots: the places of the sequence, then one for what is absent, then one for the negated event."""
-        length = len(plan.scans)
-        places = {scan.component.variable: place for place, scan in enumerate(plan.scans)}
-        slots = {
-            (component.variable, Which.SINGLE): places.get(component.variable, length)
-            for component in self.query.components
-        }
-        if negated is not None:
-            slots[negated, Which.SINGLE] = length + 1
-        return Layout(slots, self.store.columns)
-
-    def programs(self, plan: SequencePlan) -> list[Program]:
-        """One program a place; what is left for whole sequences is tested with the first place."""
         tests = [list(clauses) for clauses in plan.during]
         tests[0] += plan.after
-        return [compile_clauses(clauses, self.layout(plan)) for clauses in tests]
-
-    # Negation
-
-    def dropped(
-        self,
-        plan: SequencePlan,
-        absence: Absence,
-        matches: npt.NDArray[np.int32],
-        keys: Ints,
-        number: int,
-        starts: Ints,
-        ends: Ints,
-    ) -> Flags:
-        candidates = np.flatnonzero(self.instances(absence.scan))
-        if absence.keyed:
-            candidates = candidates[keys[candidates] >= 0]
-            of_key = keys[candidates]
-            candidates = candidates[np.argsort(of_key, kind="stable")]
-            first = np.searchsorted(np.sort(of_key, kind="stable"), np.arange(number + 1))
-            match_keys = keys[matches[:, 0]] if len(matches) else np.zeros(0, np.int64)
-        else:
-            first = np.array([0, len(candidates)], np.int64)
-            match_keys = np.zeros(len(matches), np.int64)
-        program = compile_clauses(absence.conditions, self.layout(plan, absence.scan.component.variable))
-        window = self.query.window
-        out = np.zeros(len(matches), np.bool_)
-        forbidden(
-            matches,
-            absence.after,
-            match_keys,
-            self.order.step[self.chosen],
-            starts,
-            ends,
-            first.astype(np.int64),
-            candidates.astype(np.int64),
-            -1 if window is None else window.size,
-            window is not None and window.inclusive,
-            link(program, self.strings),
-            self.store.events,
-            self.strings.arrays(),
-            groups(1, 1),
-            room(program.depth + 1),
-            len(plan.scans) + 2,
-            len(plan.scans) + 1,
-            out,
+        programs = [compile_clauses(clauses, self._layout()) for clauses in tests]
+        self._code, self._parts = joined(programs, strings)
+        self._room = room(depth_of(programs))
+        self._groups = groups(1, 1)
+        empty = np.zeros(0, np.int32)
+        self._stacks = kernel.Stacks(
+            empty,
+            empty.copy(),
+            empty.copy(),
+            np.full((1, length), -1, np.int32),
+            np.zeros(1, np.int64),
+            np.zeros((length, kernel.COUNTERS), np.int64),
         )
-        return out
+        self._negated = [self._negated_events(absence) for absence in plan.absences]
+        self._seen = np.zeros((2, length), np.int64)
+        self._stopped = 0
+        # Sequences whose end is still to be decided.
+        self._pending = np.zeros((0, length), np.int32)
+        names = [component.variable for component in query.positives]
+        self._variables = np.array([names.index(scan.component.variable) for scan in plan.scans], np.uint8)
 
-    def by_variable(self, plan: SequencePlan, matches: npt.NDArray[np.int32]) -> Ints:
-        made = np.full((len(matches), len(self.query.positives)), -1, np.int64)
-        places = {component.variable: place for place, component in enumerate(self.query.positives)}
-        for place, scan in enumerate(plan.scans):
-            made[:, places[scan.component.variable]] = matches[:, place]
+    def _layout(self, negated: str | None = None) -> Layout:
+        """Slots: the places of the sequence, then one for what is absent, then one for the negated event."""
+        length = len(self._plan.scans)
+        places = {scan.component.variable: place for place, scan in enumerate(self._plan.scans)}
+        slots = {(c.variable, Which.SINGLE): places.get(c.variable, length) for c in self.query.components}
+        if negated is not None:
+            slots[negated, Which.SINGLE] = length + 1
+        return Layout(slots, self._columns)
+
+    def _negated_events(self, absence: Absence) -> NegatedEvents:
+        program = compile_clauses(absence.conditions, self._layout(absence.scan.component.variable))
+        length = len(self._plan.scans)
+        where = AT_START if absence.after < 0 else AT_END if absence.after == length - 1 else BETWEEN
+        code, stack = link(program, self._strings), room(program.depth + 1)
+        return NegatedEvents(where, code, stack, length + 1, keyed=absence.keyed)
+
+    # Events
+
+    def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
+        """What each event of a batch could be here."""
+        made = Bits.none(len(in_partition))
+        for place, scan in enumerate(self._plan.scans):
+            member = members(scan.component, columns, self._strings) & in_partition
+            passed = passing(member, scan.mask, columns, self._strings)
+            self._seen[:, place] += np.count_nonzero(member), np.count_nonzero(passed)
+            made.begins[:] |= passed.astype(np.int64) << place
+        for place, absence in enumerate(self._plan.absences):
+            member = members(absence.scan.component, columns, self._strings)
+            made.absents[:] |= passing(member, absence.scan.mask, columns, self._strings).astype(np.int64) << place
         return made
 
+    def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
+        """Take in the store's events from `begin` on; `keys` is how many partitions there are."""
+        length = len(self._plan.scans)
+        for place, negated in enumerate(self._negated):
+            negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
+        self._make_room(bits.begins, keys)
+        window = self.query.window
+        found, at = kernel.construct(
+            begin,
+            store.size,
+            bits.begins,
+            time,
+            -1 if window is None else window.size,
+            window is not None and window.inclusive,
+            self._plan.window_in_scan,
+            self._plan.window_in_construction,
+            self._code,
+            self._parts,
+            store.events,
+            self._strings.arrays(),
+            self._groups,
+            self._room,
+            length + 2,
+            self._stacks,
+            self._accounts.matches_per_event,
+        )
+        if at < store.size:
+            self._accounts.too_many_matches(store, at)
+        self._pending = np.concatenate([self._pending, found]) if len(self._pending) else found
 
-def _joined(programs: Sequence[Program], strings: StringPool) -> tuple[Code, Ints]:
-    """Several programs in one array each, and where each begins and ends."""
-    linked = [link(program, strings) for program in programs]
-    parts = np.zeros((len(linked), 6), np.int64)
-    at = [0, 0, 0]
-    for place, code in enumerate(linked):
-        for kind, array in enumerate((code.words, code.ints, code.reals)):
-            parts[place, 2 * kind], parts[place, 2 * kind + 1] = at[kind], at[kind] + array.size
-            at[kind] += array.size
-    joined = Code(*(np.concatenate([code[kind] for code in linked]) for kind in range(3)))
-    return joined, parts
+    def _make_room(self, bits: Ints, keys: int) -> None:
+        """For every instance that the events can make."""
+        length = len(self._plan.scans)
+        needed = int(self._stacks.size[0])
+        for place in range(length - 1):
+            needed += int(np.count_nonzero((bits >> place) & 1))
+        event, below, recent, top, size, counts = self._stacks
+        self._stacks = kernel.Stacks(
+            with_room(event, needed),
+            with_room(below, needed),
+            with_room(recent, needed),
+            with_room(top, keys, -1),
+            size,
+            counts,
+        )
+
+    def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Matches:
+        """The matches that are certain by now; those with a negated end wait for their window to close."""
+        found = self._pending
+        length = len(self._plan.scans)
+        if any(absence.after == length - 1 for absence in self._plan.absences):
+            closed = closing.closed(found[:, 0].astype(np.int64))
+            found, self._pending = found[closed], found[~closed]
+        else:
+            self._pending = found[:0]
+        for absence, negated in zip(self._plan.absences, self._negated, strict=True):
+            kept = ~negated.forbid(
+                self._suspects(found, absence, time),
+                self.query.window,
+                time,
+                keys,
+                store.events,
+                self._strings.arrays(),
+            )
+            self._stopped += len(kept) - int(np.count_nonzero(kept))
+            found = found[kept]
+        return Matches.of_rows(found, self._variables)
+
+    def _suspects(self, found: npt.NDArray[np.int32], absence: Absence, time: Timeline) -> Suspects:
+        length = found.shape[1]
+        bindings = np.full((len(found), length + 2), -1, np.int64)
+        bindings[:, :length] = found
+        at_end = absence.after == length - 1
+        nothing = np.zeros(len(found), np.int64)
+        floors = nothing - 1 if absence.after < 0 else time.steps[bindings[:, absence.after]]
+        ceilings = nothing + _LATER if at_end else time.lefts[bindings[:, absence.after + 1]]
+        first, last = np.ascontiguousarray(bindings[:, 0]), np.ascontiguousarray(bindings[:, length - 1])
+        return Suspects(bindings, self._groups, nothing, floors, ceilings, first, last)
+
+    # What is known of it
+
+    def counts(self) -> tuple[ComponentCounts, ...]:
+        last = len(self._plan.scans) - 1
+        return tuple(
+            ComponentCounts(
+                scan.component.variable,
+                int(self._seen[0, place]),
+                int(self._seen[1, place]),
+                int(self._stacks.counts[place, kernel.REACHED]),
+                int(self._stacks.counts[place, kernel.FAILED]),
+                self._stopped if place == last else 0,
+            )
+            for place, scan in enumerate(self._plan.scans)
+        )
+
+    def count_from(self, before: SequenceExecutor | None) -> None:
+        """What was counted before this one was made, in place of what was counted in making it."""
+        self._seen[:] = 0 if before is None else before._seen
+        self._stacks.counts[:] = 0 if before is None else before._stacks.counts
+        self._stopped = 0 if before is None else before._stopped
+
+    @property
+    def runs(self) -> int:
+        return int(self._stacks.size[0])
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(array.nbytes) for array in self._stacks)

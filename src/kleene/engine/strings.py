@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.kernels.expression import Bytes, Ints, Texts
+from kleene.kernels.opcodes import NULL, VALUE
 from kleene.plan.program import StringTest
 
 
@@ -95,3 +96,17 @@ def _passed(test: StringTest, text: str, strings: list[str]) -> Bytes:
         return np.array([string in text for string in strings], np.uint8)
     found = pc.match_substring(pa.array(strings, pa.large_string()), text)
     return found.to_numpy(zero_copy_only=False).astype(np.uint8)  # type: ignore[no-any-return]
+
+
+def string_codes(chunk: pa.Array, strings: StringPool) -> tuple[Ints, Bytes]:
+    """The codes of strings, and which are NULL. Each distinct string is looked up once."""
+    encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    # The last place is for NULL.
+    codes = np.zeros(len(distinct) + 1, np.int64)
+    states = np.full(len(distinct) + 1, NULL, np.uint8)
+    known = [place for place, text in enumerate(distinct) if text is not None]
+    codes[known] = strings.codes([distinct[place] for place in known])
+    states[known] = VALUE
+    places = pc.fill_null(encoded.indices.cast(pa.int64()), len(distinct)).to_numpy(zero_copy_only=False)
+    return codes[places], states[places]

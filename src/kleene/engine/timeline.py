@@ -1,7 +1,8 @@
-"""The order of events as arrays: rows that are events, sorted, with a number for each step of simultaneous ones."""
+"""The order of events as arrays: which rows are events, in which order they come, which of them are simultaneous."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,55 +10,50 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kleene.frames.arrow import as_integers
+from kleene.frames.arrow import as_integers, python_values
 from kleene.frames.rows import BadRow, why_bad
+from kleene.kernels.expression import Ints
 from kleene.pattern.schema import Schema
 
-Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Order:
-    """Rows of the table that are events, in the order of their steps."""
+    """Rows of a table in the order of their steps."""
 
     rows: Ints
     start: Ints
     end: Ints
-    # Simultaneous events have the same step; x is before y when its step is smaller (primitive events).
+    # Simultaneous events have the same step, counted from 0.
     step: Ints
-    bad: list[BadRow]
-    # Whether these are all rows of the table, as they stand there.
+    # Whether the rows stand in this order in the table.
     as_given: bool
 
 
 def order_of(table: pa.Table, schema: Schema) -> Order:
-    end_column = as_integers(table.column(schema.time))
-    start_column = end_column if schema.start is None else as_integers(table.column(schema.start))
-    tie_column = None if schema.tie_breaker is None else table.column(schema.tie_breaker)
-    bad, good = _bad_rows(schema, start_column, end_column, tie_column)
-    ends = _numpy(end_column)
-    starts = ends if schema.start is None else _numpy(start_column)
-    ties = None if tie_column is None else _ranks(tie_column)
-    rows = np.arange(table.num_rows, dtype=np.int64) if good is None else np.flatnonzero(good)
-    end = ends if good is None else ends[rows]
-    tie = None if ties is None else ties[rows]
-    sorted_already = tie is None and bool(np.all(end[1:] >= end[:-1]))
-    if not sorted_already:
-        order = np.argsort(end, kind="stable") if tie is None else np.lexsort((tie, end))
-        rows, end, tie = rows[order], end[order], None if tie is None else tie[order]
-    start = end if schema.start is None else starts[rows]
+    """The order of a table of events: by end, then by tie-breaker."""
+    end = integers(table.column(schema.time))
+    tie = None if schema.tie_breaker is None else _ranks(table.column(schema.tie_breaker))
+    rows = np.arange(table.num_rows, dtype=np.int64)
+    as_given = tie is None and bool(np.all(end[1:] >= end[:-1]))
+    if not as_given:
+        rows = np.argsort(end, kind="stable") if tie is None else np.lexsort((tie, end))
+        end, tie = end[rows], None if tie is None else tie[rows]
+    start = end if schema.start is None else integers(table.column(schema.start))[rows]
     changes = end[1:] != end[:-1]
     if tie is not None:
         changes = changes | (tie[1:] != tie[:-1])
     step = np.zeros(len(rows), np.int64)
     np.cumsum(changes, out=step[1:])
-    return Order(rows, start, end, step, bad, as_given=sorted_already and good is None)
+    return Order(rows, start, end, step, as_given)
 
 
-def _bad_rows(
-    schema: Schema, start: pa.ChunkedArray, end: pa.ChunkedArray, tie: pa.ChunkedArray | None
-) -> tuple[list[BadRow], npt.NDArray[np.bool_] | None]:
-    """The rows that are no events; None for the others when all are."""
+def bad_rows(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[BadRow], Flags | None]:
+    """The rows that are no events, numbered from `first`, and which rows are; None when all are."""
+    end = as_integers(table.column(schema.time))
+    start = end if schema.start is None else as_integers(table.column(schema.start))
+    tie = None if schema.tie_breaker is None else table.column(schema.tie_breaker)
     nulls = end.null_count + start.null_count + (0 if tie is None else tie.null_count)
     backwards = schema.start is not None and bool(pc.any(pc.greater(start, end)).as_py())
     if not nulls and not backwards:
@@ -70,18 +66,63 @@ def _bad_rows(
     for row in np.flatnonzero(wrong).tolist():
         reason = why_bad(schema, start[row].as_py(), end[row].as_py(), 0 if tie is None else tie[row].as_py())
         assert reason is not None, "what is suspect is bad"
-        bad.append(BadRow(row, reason))
+        bad.append(BadRow(first + row, reason))
     return bad, ~wrong
 
 
-def _numpy(column: pa.ChunkedArray) -> Ints:
-    filled = pc.fill_null(column, 0) if column.null_count else column
-    return np.ascontiguousarray(filled.to_numpy(), dtype=np.int64)
+def canonical_order(rows: pa.Table, start: Ints, step: Ints, schema: Schema, names: Iterable[str]) -> Ints | None:
+    """Simultaneous events by start, type and values (the semantics page §1); None when rows stand so already."""
+    tied = np.zeros(len(step), np.bool_)
+    same = step[1:] == step[:-1]
+    tied[1:] |= same
+    tied[:-1] |= same
+    places = np.flatnonzero(tied)
+    if not len(places):
+        return None
+    part = rows.take(pa.array(places))
+    keys = [_ranks(part.column(name)) for name in sorted(names, reverse=True) if name in part.column_names]
+    if schema.constant_type is None:
+        keys.append(_ranks(_as_text(part.column(schema.type))))
+    order = np.arange(len(step), dtype=np.int64)
+    order[places] = places[np.lexsort((*keys, start[places], step[places]))]
+    return order
+
+
+def integers(column: pa.ChunkedArray) -> Ints:
+    """A time-like column without NULL as whole steps."""
+    return np.ascontiguousarray(as_integers(column).to_numpy(), dtype=np.int64)
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array([None if v is None else str(v) for v in python_values(column)], pa.string())])
 
 
 def _ranks(column: pa.ChunkedArray) -> Ints:
-    """Any comparable column as integers in the same order."""
-    if pa.types.is_integer(column.type):
-        return _numpy(column)
-    encoded = pc.rank(column.combine_chunks(), tiebreaker="dense")
-    return np.ascontiguousarray(encoded.to_numpy(), dtype=np.int64)
+    """Any column as integers in the same order, NULL first; NaN counts as the least number."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_integer(kind) and not column.null_count and not pa.types.is_uint64(kind):
+        return np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
+    if pa.types.is_floating(kind):
+        reals = column.cast(pa.float64())
+        column = pc.if_else(pc.is_nan(reals), float("-inf"), reals)
+    elif pa.types.is_null(kind):
+        return np.zeros(len(column), np.int64)
+    elif pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    try:
+        ranked = _dense_ranks(column.combine_chunks())
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
+        texts = pa.array([None if value is None else repr(value) for value in python_values(column)], pa.string())
+        ranked = _dense_ranks(texts)
+    return np.ascontiguousarray(ranked.to_numpy(), dtype=np.int64)
+
+
+def _dense_ranks(values: pa.Array) -> pa.Array:
+    """Ranks from 1; NULL has 0."""
+    ranked = pc.rank(values.drop_null(), tiebreaker="dense").cast(pa.int64())
+    if not values.null_count:
+        return ranked
+    return pc.replace_with_mask(pa.array(np.zeros(len(values), np.int64)), pc.is_valid(values), ranked)

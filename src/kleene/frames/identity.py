@@ -7,6 +7,7 @@ time unit changes an id.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
@@ -51,3 +52,20 @@ def _is_integer(value: Any) -> bool:
 
 def bytes_hash(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
+
+
+def match_id(digest: bytes, groups: Iterable[Iterable[int]]) -> str:
+    """The id of a match, 32 hexadecimal digits: its query's digest, and its events' hashes by variable."""
+    listed = [list(group) for group in groups]
+    seed = bytes_hash(digest)
+    return "".join(f"{_match_hash(seed ^ lane, listed):016x}" for lane in LANES)
+
+
+def _match_hash(seed: int, groups: Iterable[Iterable[int]]) -> int:
+    result = seed
+    for place, group in enumerate(groups, 1):
+        result = mix((result + place) & MASK)
+        for event in group:
+            # A hash may come as a signed integer.
+            result = mix(result ^ (event & MASK))
+    return result

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.frames.arrow import arrow_type, nanoseconds_a_step
+from kleene.frames.graph_type import graph_type
 from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
 from kleene.pattern.nodes import Component, Kind
@@ -59,6 +60,8 @@ def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
         fields.append(pa.field("key", pa.struct([columns.field(name) for name in query.partition])))
     if query.output is OutputMode.COMPRESSED:
         fields.append(pa.field("count", pa.string()))
+        fields.append(pa.field("last", pa.struct(list(columns))))
+        fields.append(pa.field("graph", graph_type(columns, time)))
     elif query.returns is not None:
         fields += [pa.field(c.name, return_type(query, c.value, columns)) for c in query.returns]
     else:

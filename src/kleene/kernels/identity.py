@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from kleene.kernels.gathering import Rows
 from kleene.kernels.jit import compiled, inlined
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
-
-_DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
+Offsets = npt.NDArray[np.int32]
 
 
 @inlined
@@ -38,8 +38,49 @@ def fold_column(content: Hashes, name: np.uint64, values: Hashes, has: npt.NDArr
 
 
 @compiled
-def number_equals(content: Hashes) -> Hashes:
-    """The hash of each event: its content and its number among those of equal content, in order."""
+def fold_ints(
+    content: Hashes, name: np.uint64, values: npt.NDArray[np.integer], step: np.uint64, kind: np.uint64
+) -> None:
+    """As `fold_column`, of integers in steps that all events have; `kind` goes into the hash of each."""
+    for place in range(len(content)):
+        value = mix(np.uint64(values[place]) * step ^ kind)
+        content[place] = mix((content[place] ^ name) + value)
+
+
+@compiled
+def fold_codes(content: Hashes, name: np.uint64, codes: npt.NDArray[np.integer], hashes: Hashes) -> None:
+    """As `fold_column`, of values that all events have, given as places among the hashes of distinct ones."""
+    for place in range(len(content)):
+        content[place] = mix((content[place] ^ name) + hashes[codes[place]])
+
+
+@compiled
+def number_equals(content: Hashes, steps: Ints) -> Hashes:
+    """The hash of each event: its content and its number among those of equal content, in order.
+
+    steps   [event]: simultaneous events have the same; those of equal content are simultaneous
+    """
+    out = np.empty_like(content)
+    begin = 0
+    while begin < len(content):
+        stop = begin + 1
+        while stop < len(content) and steps[stop] == steps[begin]:
+            stop += 1
+        if stop - begin > 16:
+            out[begin:stop] = _number_many(content[begin:stop])
+        else:
+            for place in range(begin, stop):
+                before = 0
+                for other in range(begin, place):
+                    before += 1 if content[other] == content[place] else 0
+                out[place] = mix(content[place] + np.uint64(before))
+        begin = stop
+    return out
+
+
+@compiled
+def _number_many(content: Hashes) -> Hashes:
+    """As `number_equals`, of many simultaneous events."""
     size = 16
     while size < 2 * len(content):
         size *= 2
@@ -56,27 +97,79 @@ def number_equals(content: Hashes) -> Hashes:
     return out
 
 
-@compiled
-def match_digits(matches: Ints, events: Hashes, seeds: Hashes, places: Ints, out: npt.NDArray[np.uint8]) -> None:
-    """The 32 hexadecimal digits of each match's id.
+# A match folds its variables in pattern order, each by its place (from 1) and its events, in two lanes. -------------
 
-    matches  [match, variable] numbers of events, −1 where a variable is absent
-    places   each variable's place among all variables of the query, from 1
-    out      [match, 32] ASCII digits
+
+@compiled
+def fold_singles(folds: Hashes, place: int, rows: Rows, hashes: Hashes) -> None:
+    """Fold a variable of single events.
+
+    folds    [lane, match]: changed in place
+    rows     [match]: the event, negative where it is absent
+    hashes   [event]
     """
-    for row in range(matches.shape[0]):
-        for lane in range(2):
-            result = seeds[lane]
-            at = 0
-            for variable in range(matches.shape[1]):
-                while at < places[variable]:
-                    at += 1
-                    result = mix(result + np.uint64(at))
-                if matches[row, variable] >= 0:
-                    result = mix(result ^ events[matches[row, variable]])
-            while at < places[-1]:
-                at += 1
-                result = mix(result + np.uint64(at))
-            for digit in range(16):
-                shift = np.uint64(60 - 4 * digit)
-                out[row, 16 * lane + digit] = _DIGITS[np.int64((result >> shift) & np.uint64(15))]
+    name = np.uint64(place)
+    for match in range(len(rows)):
+        row = rows[match]
+        event = hashes[max(row, 0)]
+        first, second = mix(folds[0, match] + name), mix(folds[1, match] + name)
+        folds[0, match] = mix(first ^ event) if row >= 0 else first
+        folds[1, match] = mix(second ^ event) if row >= 0 else second
+
+
+@compiled
+def fold_lists(folds: Hashes, place: int, rows: Rows, offsets: Offsets, hashes: Hashes) -> None:
+    """As `fold_singles`, of a Kleene variable: match m has the events `rows[offsets[m]:offsets[m + 1]]`.
+
+    Two matches at a time: a fold waits for each multiplication, and so four folds wait at once.
+    """
+    name = np.uint64(place)
+    for match in range(0, folds.shape[1], 2):
+        other = min(match + 1, folds.shape[1] - 1)
+        a, b = mix(folds[0, match] + name), mix(folds[1, match] + name)
+        c, d = mix(folds[0, other] + name), mix(folds[1, other] + name)
+        at, at_other = offsets[match], offsets[other]
+        shared = min(offsets[match + 1] - at, offsets[other + 1] - at_other)
+        for along in range(shared):
+            event, event_other = hashes[rows[at + along]], hashes[rows[at_other + along]]
+            a, b, c, d = mix(a ^ event), mix(b ^ event), mix(c ^ event_other), mix(d ^ event_other)
+        for along in range(at + shared, offsets[match + 1]):
+            event = hashes[rows[along]]
+            a, b = mix(a ^ event), mix(b ^ event)
+        for along in range(at_other + shared, offsets[other + 1]):
+            event = hashes[rows[along]]
+            c, d = mix(c ^ event), mix(d ^ event)
+        folds[0, other], folds[1, other] = c, d
+        folds[0, match], folds[1, match] = a, b
+
+
+@compiled
+def hexadecimal(folds: Hashes, out: Hashes) -> None:
+    """The 32 digits of each match, the highest first, eight to a word.
+
+    folds   [lane, match]
+    out     [4 * match + word]
+    """
+    for lane in range(2):
+        for match in range(folds.shape[1]):
+            for half in range(2):
+                bits = (folds[lane, match] >> np.uint64(32 - 32 * half)) & np.uint64(0xFFFFFFFF)
+                out[4 * match + 2 * lane + half] = _digits(bits)
+
+
+@inlined
+def _digits(bits: np.uint64) -> np.uint64:
+    """Eight digits at once, without a table: bits are spread, four to a byte, and each byte becomes a digit."""
+    bits = (bits >> np.uint64(16)) | ((bits & np.uint64(0xFFFF)) << np.uint64(32))
+    bits = _swapped(bits, np.uint64(0x000000FF000000FF), np.uint64(8))
+    bits = _swapped(bits, np.uint64(0x000F000F000F000F), np.uint64(4))
+    # One in each byte whose digit is a letter; "a" is 39 more than "9" and one.
+    letter = ((bits + np.uint64(0x0606060606060606)) >> np.uint64(4)) & np.uint64(0x0101010101010101)
+    more = (letter << np.uint64(5)) + (letter << np.uint64(2)) + (letter << np.uint64(1)) + letter
+    return bits + np.uint64(0x3030303030303030) + more
+
+
+@inlined
+def _swapped(word: np.uint64, low: np.uint64, bits: np.uint64) -> np.uint64:
+    """The halves of each part, the upper one now below, with as much room between them."""
+    return ((word >> bits) & low) | ((word & low) << (bits + bits))

@@ -1,35 +1,43 @@
 """Active instance stacks (SASE §4.1–4.3), partitioned by key: scan forwards, construct sequences backwards.
 
-An instance is an event at a place of the sequence. The stacks of all keys of a place share its part of three arrays:
-the event, the instance below it in the same stack, and the most recent instance of the previous place when it came
-(RIP). Construction walks from a last event down these links; the window and the conditions stop it early.
+An instance is an event at a place of the sequence. The stacks of all keys and places share three arrays: the event, the
+instance below it in the same stack, and the most recent instance of the previous place when it came (RIP).
+Construction walks from a last event down these links; the window and the conditions stop it early.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
-from kleene.kernels.jit import compiled, inlined
+from kleene.kernels.jit import compiled
+from kleene.kernels.timeline import Timeline, outside
 
 Numbers = npt.NDArray[np.int32]
+# Columns of `Stacks.counts`.
+REACHED, FAILED, COUNTERS = range(3)
 
 
-@inlined
-def _outside(distance: int, size: int, inclusive: bool) -> bool:
-    return distance > size or (distance == size and not inclusive)
+class Stacks(NamedTuple):
+    """What grows with the stream; there is room for all instances of the events to come."""
+
+    event: Numbers  #  [instance]
+    below: Numbers  #  [instance]: the one below it in its stack
+    recent: Numbers  # [instance]: the newest one of the previous place when it came
+    top: Numbers  #    [key, place]
+    size: Ints  #      [1]: how many instances there are
+    counts: Ints  #    [place, counter]
 
 
 @compiled
 def construct(
-    bits: Ints,  #    [event]: which places the event can fill, one bit each
-    keys: Ints,  #    [event]: the code of its partition
-    steps: Ints,  #   [event]: simultaneous events have the same step
-    starts: Ints,  #  [event]: where the window begins to be measured: start, or position
-    ends: Ints,  #    [event]: where it ends: end, or position
-    length: int,
-    number_of_keys: int,
+    begin: int,
+    end: int,
+    bits: Ints,  #    [event from `begin`]: which places the event can fill, one bit each
+    time: Timeline,
     size: int,  #     of the window; negative: none
     inclusive: bool,
     in_scan: bool,  # whether the window stops the scan, and the construction
@@ -41,40 +49,37 @@ def construct(
     groups: Groups,
     stack: Stack,
     slots: int,  #    how many slots the programs know
-    most: int,  #     how many sequences are allowed
-) -> Numbers:
-    """The sequences, [sequence, place] numbers of events; one more than `most` when there are too many."""
+    stacks: Stacks,
+    most: int,  #     sequences that one event may complete
+) -> tuple[Numbers, int]:
+    """The sequences, [sequence, place] numbers of events; and the event that completes too many, or `end`."""
+    length = parts.shape[0]
     last = length - 1
-    base = np.zeros(length + 1, np.int64)
-    for number in range(bits.size):
-        for place in range(length):
-            base[place + 1] += (bits[number] >> place) & 1
-    for place in range(length):
-        base[place + 1] += base[place]
-    following = base[:length].copy()
-    event = np.empty(base[last], np.int32)
-    below = np.empty(base[last], np.int32)
-    recent = np.empty(base[last], np.int32)
-    top = np.full((number_of_keys, length), -1, np.int32)
+    event, below, recent, top = stacks.event, stacks.below, stacks.recent, stacks.top
     cursor = np.empty(length, np.int32)
     chosen = np.full((1, slots), -1, np.int64)
     out = np.empty((1024, length), np.int32)
     found = 0
-    for number in range(bits.size):
-        key = keys[number]
+    for number in range(begin, end):
+        bits_here = bits[number - begin]
+        if bits_here == 0:
+            continue
+        key = time.keys[number]
+        before = found
         for place in range(last, -1, -1):
-            if (bits[number] >> place) & 1 == 0:
+            if (bits_here >> place) & 1 == 0:
                 continue
             previous = np.int32(-1)
             if place > 0:
                 previous = top[key, place - 1]
                 if previous < 0:
                     continue
-                if in_scan and size >= 0 and _outside(ends[number] - starts[event[previous]], size, inclusive):
+                if in_scan and size >= 0 and outside(time.ends[number] - time.ends[event[previous]], size, inclusive):
                     continue
+            stacks.counts[place, REACHED] += 1
             if place < last:
-                instance = following[place]
-                following[place] = instance + 1
+                instance = np.int32(stacks.size[0])
+                stacks.size[0] += 1
                 event[instance] = number
                 below[instance] = top[key, place]
                 recent[instance] = previous
@@ -91,8 +96,10 @@ def construct(
                         codes.words[part[0] : part[1]], codes.ints[part[2] : part[3]], codes.reals[part[4] : part[5]]
                     )
                     good = holds(program, events, texts, chosen, 0, groups, 0, stack)
+                    if not good:
+                        stacks.counts[level, FAILED] += 1
                 if good and level == 0 and size >= 0:
-                    good = not _outside(ends[number] - starts[chosen[0, 0]], size, inclusive)
+                    good = not outside(time.ends[number] - time.starts[chosen[0, 0]], size, inclusive)
                 if good and level == 0:
                     if found == out.shape[0]:
                         grown = np.empty((2 * found, length), np.int32)
@@ -101,8 +108,8 @@ def construct(
                     for place_ in range(length):
                         out[found, place_] = chosen[0, place_]
                     found += 1
-                    if found > most:
-                        return out[:found]
+                    if found - before > most:
+                        return out[:found], number
                 if good and level > 0:
                     cursor[level - 1] = previous if level == last else recent[cursor[level]]
                     level -= 1
@@ -117,10 +124,10 @@ def construct(
                         if (
                             in_construction
                             and size >= 0
-                            and _outside(ends[number] - starts[candidate], size, inclusive)
+                            and outside(time.ends[number] - time.ends[candidate], size, inclusive)
                         ):
                             instance_ = np.int32(-1)
-                        elif steps[candidate] >= steps[chosen[0, level + 1]]:
+                        elif time.steps[candidate] >= time.lefts[chosen[0, level + 1]]:
                             cursor[level] = below[instance_]
                             continue
                         else:
@@ -132,60 +139,4 @@ def construct(
                             cursor[level] = below[cursor[level]]
                 if not bound:
                     break
-    return out[:found]
-
-
-@compiled
-def forbidden(
-    matches: Numbers,  # [match, place]
-    after: int,  #       the negated event lies after this place (−1: the window's start)
-    keys: Ints,  #       [match]: the code of its partition, or 0
-    steps: Ints,  #      [event]
-    starts: Ints,
-    ends: Ints,
-    first: Ints,  #      [key]: where the negated events of each key begin in `others`
-    others: Ints,  #     negated events, by key, then by step
-    size: int,
-    inclusive: bool,
-    program: Code,
-    events: Events,
-    texts: Texts,
-    groups: Groups,
-    stack: Stack,
-    slots: int,
-    negated: int,  #     the slot of the negated event
-    out: npt.NDArray[np.bool_],
-) -> None:
-    """Mark the matches in whose interval an event of the negated class satisfies the conditions (SASE §3.3)."""
-    length = matches.shape[1]
-    chosen = np.full((1, slots), -1, np.int64)
-    for row in range(matches.shape[0]):
-        if keys[row] < 0 or keys[row] + 1 >= first.size:
-            continue
-        low, high = first[keys[row]], first[keys[row] + 1]
-        end = high
-        floor = np.int64(-1)
-        if after >= 0:
-            floor = steps[matches[row, after]]
-        # The first negated event whose step is greater than the left neighbour's.
-        while low < high:
-            middle = (low + high) // 2
-            if steps[others[middle]] <= floor:
-                low = middle + 1
-            else:
-                high = middle
-        for place in range(length):
-            chosen[0, place] = matches[row, place]
-        for at in range(low, end):
-            other = others[at]
-            if after < length - 1:
-                if steps[other] >= steps[matches[row, after + 1]]:
-                    break
-            elif _outside(ends[other] - starts[matches[row, 0]], size, inclusive):
-                break
-            if after < 0 and _outside(ends[matches[row, length - 1]] - starts[other], size, inclusive):
-                continue
-            chosen[0, negated] = other
-            if holds(program, events, texts, chosen, 0, groups, 0, stack):
-                out[row] = True
-                break
+    return out[:found], end

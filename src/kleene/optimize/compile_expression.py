@@ -66,14 +66,14 @@ _TIME_OPERATIONS = {"+": op.ADD_TIME, "-": op.SUBTRACT_TIME}
 
 def compile_clauses(clauses: Sequence[Clause], layout: Layout) -> Program:
     """A program that is true when all clauses hold; `NotCompilable` when there is none."""
-    writer = _Writer(layout)
+    writer = Writer(layout)
     for clause in clauses:
         writer.clause(clause)
     return writer.program()
 
 
 @dataclass(slots=True)
-class _Writer:
+class Writer:
     """A program in the making."""
 
     layout: Layout

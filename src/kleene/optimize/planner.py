@@ -1,74 +1,136 @@
-"""From a bound query to a physical plan: one executor, and the rules that improve on the basic plan of SASE §3.1."""
+"""From a bound query to a physical plan: the executor of each alternative, and the rules that improve a basic plan.
+
+Sequences of single events in which every combination counts go to stacks (SASE §3–4), other lines to the automaton
+(SASE+ §3–5). What is no line stays on the reference evaluator.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from kleene.lang.tree import OutputMode, SelectionStrategy
-from kleene.optimize.push_equivalence import push_equivalence
+from kleene.optimize.merge_runs import merge_runs
+from kleene.optimize.push_equivalence import push_equivalence, push_other_equivalences
+from kleene.optimize.push_negation import push_negation
 from kleene.optimize.push_simple_predicates import push_simple_predicates
 from kleene.optimize.push_to_construction import push_to_construction
+from kleene.optimize.push_to_edges import push_to_edges
 from kleene.optimize.push_window import push_window
-from kleene.pattern.conditions import place
-from kleene.pattern.expressions import Attribute, Whole
+from kleene.pattern.conditions import Line, place
 from kleene.pattern.nodes import Kind, Pattern, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
-from kleene.plan.physical import Absence, Plan, ReferencePlan, Scan, SequencePlan
-from kleene.plan.settings import Settings
+from kleene.plan.physical import Absence, AutomatonPlan, Edge, Plan, ReferencePlan, Scan, SequencePlan, StatePlan
+from kleene.plan.settings import Budget, Policy, Settings
 
-Rule = Callable[[SequencePlan, BoundQuery], SequencePlan]
+Alternative = SequencePlan | AutomatonPlan
+Rule = Callable[[Alternative, BoundQuery], Alternative]
 
 RULES: tuple[tuple[str, Rule], ...] = (
-    ("push_simple_predicates", lambda plan, query: push_simple_predicates(plan)),
-    ("push_equivalence", lambda plan, query: push_equivalence(plan, query.partition)),
-    ("push_to_construction", lambda plan, query: push_to_construction(plan)),
-    ("push_window", lambda plan, query: push_window(plan)),
+    ("push_simple_predicates", push_simple_predicates),
+    ("push_equivalence", push_equivalence),
+    ("push_other_equivalences", push_other_equivalences),
+    ("push_to_construction", push_to_construction),
+    ("push_to_edges", push_to_edges),
+    ("push_negation", push_negation),
+    ("push_window", push_window),
+    ("merge_runs", merge_runs),
 )
+
+# An event's places are bits of one integer.
+MOST_COMPONENTS = 60
+_CONTIGUOUS = (SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY)
 
 
 def plan_query(query: BoundQuery, settings: Settings | None = None) -> Plan:
     """The plan of a query; one that no executor can run yet stays on the reference evaluator, with the reason."""
-    reason = why_not_a_sequence(query)
+    reason = why_not(query)
     if reason is not None:
         return check(Plan(query, fallback=ReferencePlan(reason)))
-    used = tuple((name, rule) for name, rule in RULES if (settings or Settings()).uses(name))
+    settings = settings or Settings()
+    used = tuple((name, rule) for name, rule in RULES if settings.uses(name))
     alternatives = []
     for pattern in query.alternatives:
-        sequence = basic_plan(query, pattern)
+        plan = basic_plan(query, pattern, settings)
         for _, rule in used:
-            sequence = rule(sequence, query)
-        alternatives.append(sequence)
+            plan = rule(plan, query)
+        alternatives.append(plan)
     return check(Plan(query, tuple(alternatives), rules=tuple(name for name, _ in used)))
 
 
-def basic_plan(query: BoundQuery, pattern: Pattern) -> SequencePlan:
-    """SASE §3.1: scan by type, construct every sequence, then select, test the window, negate."""
+def basic_plan(query: BoundQuery, pattern: Pattern, settings: Settings | None = None) -> Alternative:
     line = place(tuple(components(pattern)), query.conditions.positive)
-    scans = tuple(Scan(state.component) for state in line.states)
     absences = tuple(
         Absence(Scan(a.component), a.after, query.conditions.negative.get(a.component.variable, ()))
         for a in line.absences
     )
+    budget = (settings or Settings()).budget
+    return _on_stacks(query, line, absences) if _is_for_stacks(query, line, budget) else _on_runs(query, line, absences)
+
+
+def _is_for_stacks(query: BoundQuery, line: Line, budget: Budget) -> bool:
+    """Runs can be dropped and matches be emitted compressed; stacks know neither."""
+    every = query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH or len(line.states) == 1
+    single = all(state.component.kind is Kind.SINGLE for state in line.states)
+    plain = query.output is OutputMode.ALL and query.timeouts is None
+    return every and single and plain and budget.policy is Policy.FAIL
+
+
+def _on_stacks(query: BoundQuery, line: Line, absences: tuple[Absence, ...]) -> SequencePlan:
+    """SASE §3.1: scan by type, construct every sequence, then select, test the window, negate."""
+    scans = tuple(Scan(state.component) for state in line.states)
     nothing: tuple[tuple[()], ...] = ((),) * len(scans)
     return SequencePlan(scans, during=nothing, after=query.conditions.positive, absences=absences)
 
 
-def why_not_a_sequence(query: BoundQuery) -> str | None:
-    """Why the sequence executor cannot run a query; None when it can."""
+def _on_runs(query: BoundQuery, line: Line, absences: tuple[Absence, ...]) -> AutomatonPlan:
+    """SASE+ §3.2 steps 1–4 and 6.
+
+    What an edge tests decides which events may be ignored, so only where every event may be (skip_till_any_match) can a
+    condition wait until the end, and not where the prefixes of runs are asked for (TIMEOUTS). Contiguity is judged in a
+    partition, so there runs are always kept apart by it.
+    """
+    states = tuple(
+        StatePlan(state.component, Edge(tests=state.begin), Edge(tests=state.take), state.proceed)
+        for state in line.states
+    )
+    key = query.partition if query.strategy in _CONTIGUOUS else ()
+    plan = AutomatonPlan(states, key, tuple(_keyed(absence, key) for absence in absences))
+    any_match = query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH
+    return _waiting(plan) if any_match and query.timeouts is None else plan
+
+
+def _keyed(absence: Absence, key: tuple[str, ...]) -> Absence:
+    return Absence(absence.scan, absence.after, absence.conditions, keyed=bool(key))
+
+
+def _waiting(plan: AutomatonPlan) -> AutomatonPlan:
+    """Every condition that can be tested on a complete match, on the last edge; those on `a[i]` cannot."""
+    last = plan.states[-1]
+    kleene = last.component.kind is Kind.KLEENE
+    late = tuple(clause for state in plan.states for clause in (*state.begin.tests, *state.proceed))
+    states = [StatePlan(state.component, Edge(), state.take) for state in plan.states]
+    if kleene:
+        states[-1] = StatePlan(last.component, Edge(), last.take, late)
+    else:
+        states[-1] = StatePlan(last.component, Edge(tests=late))
+    return AutomatonPlan(tuple(states), plan.key, plan.absences)
+
+
+def why_not(query: BoundQuery) -> str | None:
+    """Why no executor can run a query; None when one can."""
     if not query.is_lines:
-        return "the pattern is not a sequence"
-    if any(component.kind is not Kind.SINGLE for component in query.components):
-        return "a Kleene component needs the automaton"
+        return "the pattern is not a line of single and Kleene components"
     longest = max(sum(not c.negated for c in components(pattern)) for pattern in query.alternatives)
-    if query.strategy is not SelectionStrategy.SKIP_TILL_ANY_MATCH and longest > 1:
-        return f"{query.strategy.value} needs the automaton"
-    if longest > 60:
-        return "a sequence of more than 60 components"
-    if query.output is not OutputMode.ALL or query.timeouts is not None:
-        return "only OUTPUT ALL is compiled so far"
-    if query.schema.start is not None or query.schema.made_types:
-        return "events that last are not compiled so far"
-    if query.returns is not None and not all(isinstance(c.value, Attribute | Whole) for c in query.returns):
-        return "computed columns in RETURN are not compiled so far"
+    if longest > MOST_COMPONENTS:
+        return f"a sequence of more than {MOST_COMPONENTS} components"
+    if query.schema.made_types:
+        return "the events of other queries are not compiled so far"
+    if query.schema.start is None:
+        return None
+    if query.schema.tie_breaker is not None:
+        return "events that last and a tie-breaker are not compiled together"
+    counted = query.window is not None and query.window.events
+    if counted or query.strategy in _CONTIGUOUS:
+        return "positions and contiguity of events that last are not compiled so far"
     return None

@@ -1,14 +1,36 @@
-"""Equivalence tests to partitioned stacks (PAIS, SASE §4.2.1): the comparisons that the key implies need no test."""
+"""Equivalence tests to partitions (PAIS, SASE §4.2.1): the comparisons that a key implies need no test.
+
+The first attribute makes the key; the others join it, since a key is coded densely and a longer one costs no memory.
+Without the second rule they are tested during construction (§4.2.2, dynamic filtering), as Multi-PAIS's rival is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from kleene.pattern.query import BoundQuery
 from kleene.plan.check import implied_by_key
-from kleene.plan.physical import SequencePlan
+from kleene.plan.physical import Absence, AutomatonPlan, SequencePlan
 
 
-def push_equivalence(plan: SequencePlan, partition: tuple[str, ...]) -> SequencePlan:
-    """All attributes of the query's partition make one key: it is coded densely, so a longer key costs no memory."""
-    keyed = replace(plan, key=partition, absences=tuple(replace(a, keyed=bool(partition)) for a in plan.absences))
-    return replace(keyed, after=tuple(clause for clause in plan.after if not implied_by_key(clause, keyed)))
+def push_equivalence(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> SequencePlan | AutomatonPlan:
+    """The first attribute of the partition: a planner that knows no selectivities takes the order of the text."""
+    return with_key(plan, plan.key or query.partition[:1])
+
+
+def push_other_equivalences(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> SequencePlan | AutomatonPlan:
+    return with_key(plan, query.partition) if plan.key else plan
+
+
+def with_key(plan: SequencePlan | AutomatonPlan, key: tuple[str, ...]) -> SequencePlan | AutomatonPlan:
+    absences: tuple[Absence, ...] = tuple(replace(absence, keyed=bool(key)) for absence in plan.absences)
+    if isinstance(plan, SequencePlan):
+        return replace(
+            plan,
+            key=key,
+            absences=absences,
+            during=tuple(tuple(c for c in clauses if not implied_by_key(c, key)) for clauses in plan.during),
+            after=tuple(clause for clause in plan.after if not implied_by_key(clause, key)),
+        )
+    implied = {clause for state in plan.states for clause in state.tests if implied_by_key(clause, key)}
+    return replace(plan, key=key, absences=absences, states=tuple(state.without(implied) for state in plan.states))

@@ -1,14 +1,19 @@
-"""Simple predicates to the scan (SASE §4.2): a condition on one event decides whether it becomes an instance at all."""
+"""Simple predicates to the scan (SASE §4.2): a condition on one event decides whether it is looked at at all."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from kleene.pattern.expressions import variables
-from kleene.plan.physical import SequencePlan
+from kleene.pattern.expressions import Attribute, Clause, Which, references, variables
+from kleene.pattern.query import BoundQuery
+from kleene.plan.physical import AutomatonPlan, Edge, SequencePlan
 
 
-def push_simple_predicates(plan: SequencePlan) -> SequencePlan:
+def push_simple_predicates(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> SequencePlan | AutomatonPlan:
+    return _to_scans(plan) if isinstance(plan, SequencePlan) else _to_edges(plan)
+
+
+def _to_scans(plan: SequencePlan) -> SequencePlan:
     names = [scan.component.variable for scan in plan.scans]
     masks = {name: list(scan.mask) for name, scan in zip(names, plan.scans, strict=True)}
     kept = []
@@ -20,3 +25,26 @@ def push_simple_predicates(plan: SequencePlan) -> SequencePlan:
             kept.append(clause)
     scans = tuple(replace(scan, mask=tuple(masks[name])) for name, scan in zip(names, plan.scans, strict=True))
     return replace(plan, scans=scans, after=tuple(kept))
+
+
+def _to_edges(plan: AutomatonPlan) -> AutomatonPlan:
+    """From wherever they are tested to the edge that takes their event; what is on `a[1]` is on its begin edge."""
+    tested = [clause for state in plan.states for clause in state.tests]
+    states = []
+    masked: set[Clause] = set()
+    for state in plan.states:
+        name = state.component.variable
+        first = tuple(clause for clause in tested if _is_on(clause, name, (Which.SINGLE, Which.FIRST)))
+        each = tuple(clause for clause in tested if _is_on(clause, name, (Which.CURRENT,)))
+        masked.update(first, each)
+        states.append(replace(state, begin=Edge(first, state.begin.tests), take=Edge(each, state.take.tests)))
+    return replace(plan, states=tuple(state.without(masked) for state in states))
+
+
+def _is_on(clause: Clause, variable: str, which: tuple[Which, ...]) -> bool:
+    """Whether a clause speaks of one event of this variable, and of nothing else."""
+    found = references(clause)
+    return bool(found) and all(
+        isinstance(reference, Attribute) and reference.variable == variable and reference.which in which
+        for reference in found
+    )

@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kleene.pattern.expressions import variables
-from kleene.plan.physical import SequencePlan
+from kleene.pattern.query import BoundQuery
+from kleene.plan.physical import AutomatonPlan, SequencePlan
 
 
-def push_to_construction(plan: SequencePlan) -> SequencePlan:
+def push_to_construction(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> SequencePlan | AutomatonPlan:
+    if isinstance(plan, AutomatonPlan):
+        return plan
     places = {scan.component.variable: place for place, scan in enumerate(plan.scans)}
     during = [list(clauses) for clauses in plan.during]
     for clause in plan.after:

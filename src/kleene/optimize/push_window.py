@@ -1,11 +1,14 @@
-"""The window into scan and construction (SASE §4.3): expired instances are neither kept nor visited."""
+"""The window into scan and construction (SASE §4.3) and onto every edge (SASE+ §3.2 step 5)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from kleene.plan.physical import SequencePlan
+from kleene.pattern.query import BoundQuery
+from kleene.plan.physical import AutomatonPlan, SequencePlan
 
 
-def push_window(plan: SequencePlan) -> SequencePlan:
-    return replace(plan, window_in_scan=True, window_in_construction=True)
+def push_window(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> SequencePlan | AutomatonPlan:
+    if isinstance(plan, SequencePlan):
+        return replace(plan, window_in_scan=True, window_in_construction=True)
+    return replace(plan, window_early=True)

@@ -141,8 +141,11 @@ class Query:
 
     @cached_property
     def canonical(self) -> str:
-        """The query without its declarations, in one spelling."""
-        return format_query(replace(self.tree, declarations=()))
+        """The query without its declarations, in one spelling; ALL and COMPRESSED show the same matches."""
+        output = self.tree.output
+        if output is not None and output.mode is not tree.OutputMode.NON_OVERLAP:
+            output = None
+        return format_query(replace(self.tree, declarations=(), output=output))
 
     @cached_property
     def declared(self) -> Schema:

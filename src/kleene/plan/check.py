@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from kleene.pattern.conditions import place
 from kleene.pattern.expressions import Attribute, Clause, Comparison, variables
-from kleene.plan.physical import IllFormedPlan, Plan, SequencePlan
+from kleene.pattern.nodes import Component
+from kleene.plan.physical import AutomatonPlan, IllFormedPlan, Plan, SequencePlan
 
 
 def check(plan: Plan) -> Plan:
@@ -15,42 +19,75 @@ def check(plan: Plan) -> Plan:
     if not plan.alternatives:
         raise IllFormedPlan("a plan runs something")
     for alternative in plan.alternatives:
-        _check_sequence(plan, alternative)
+        if isinstance(alternative, SequencePlan):
+            _check_sequence(plan, alternative)
+        else:
+            _check_automaton(plan, alternative)
     return plan
 
 
 def _check_sequence(plan: Plan, sequence: SequencePlan) -> None:
-    names = [scan.component.variable for scan in sequence.scans]
-    if len(set(names)) != len(names) or not names:
-        raise IllFormedPlan(f"a sequence has one scan a variable: {names}")
-    if any(scan.component.negated for scan in sequence.scans):
-        raise IllFormedPlan("a negated component is no place of a sequence")
+    names = _names([scan.component for scan in sequence.scans])
     if len(sequence.during) != len(names):
         raise IllFormedPlan("there is one list of tests a place")
-    for place, scan in enumerate(sequence.scans):
+    for place_, scan in enumerate(sequence.scans):
         for clause in scan.mask:
             if variables(clause) - {scan.component.variable, ""}:
-                raise IllFormedPlan(f"the mask of `{names[place]}` names another variable")
-    for place, clauses in enumerate(sequence.during):
-        known = set(names[place:])
+                raise IllFormedPlan(f"the mask of `{names[place_]}` names another variable")
+    for place_, clauses in enumerate(sequence.during):
+        known = set(names[place_:])
         for clause in clauses:
             if (variables(clause) & set(names)) - known:
-                raise IllFormedPlan(f"a test at `{names[place]}` needs an event that is not bound yet")
-    _check_complete(plan, sequence)
+                raise IllFormedPlan(f"a test at `{names[place_]}` needs an event that is not bound yet")
+    tested = {clause for scan in sequence.scans for clause in scan.mask}
+    tested |= {clause for clauses in sequence.during for clause in clauses} | set(sequence.after)
+    _check_complete(plan, tested, sequence.key)
     for absence in sequence.absences:
         if not absence.scan.component.negated or not -1 <= absence.after < len(names):
             raise IllFormedPlan("a negated component stands between two places")
 
 
-def _check_complete(plan: Plan, sequence: SequencePlan) -> None:
-    tested = {clause for scan in sequence.scans for clause in scan.mask}
-    tested |= {clause for clauses in sequence.during for clause in clauses} | set(sequence.after)
+def _check_automaton(plan: Plan, automaton: AutomatonPlan) -> None:
+    names = _names([state.component for state in automaton.states])
+    tested: set[Clause] = set()
+    for state in automaton.states:
+        name = state.component.variable
+        masks = (*state.begin.mask, *state.take.mask)
+        if any(variables(clause) != {name} for clause in masks):
+            raise IllFormedPlan(f"a mask of `{name}` names another variable, or none")
+        tested |= {*masks, *state.tests}
+    earliest = place([state.component for state in automaton.states], [c for s in automaton.states for c in s.tests])
+    for number, (state, first) in enumerate(zip(automaton.states, earliest.states, strict=True)):
+        waiting = {clause for later in automaton.states[number + 1 :] for clause in later.tests}
+        here = {*state.begin.tests, *state.proceed, *state.take.tests, *waiting}
+        if not {*first.begin, *first.proceed, *first.take} <= here:
+            raise IllFormedPlan(f"a test before `{names[number]}` needs an event that is not taken yet")
+        if set(first.take) != set(state.take.tests):
+            raise IllFormedPlan(f"what is tested of each event of `{names[number]}` is tested where it is taken")
+    _check_complete(plan, tested, automaton.key)
+    for absence in automaton.absences:
+        if not absence.scan.component.negated or not -1 <= absence.after < len(names):
+            raise IllFormedPlan("a negated component stands between two states")
+        if absence.at is not None and not absence.after < absence.at < len(names):
+            raise IllFormedPlan("a negated component is tested where its right neighbour is taken, or later")
+
+
+def _names(parts: list[Component]) -> list[str]:
+    names = [component.variable for component in parts]
+    if len(set(names)) != len(names) or not names:
+        raise IllFormedPlan(f"there is one place a variable: {names}")
+    if any(component.negated for component in parts):
+        raise IllFormedPlan("a negated component is no place of a sequence")
+    return names
+
+
+def _check_complete(plan: Plan, tested: Iterable[Clause], key: tuple[str, ...]) -> None:
     for clause in plan.query.conditions.positive:
-        if clause not in tested and not implied_by_key(clause, sequence):
+        if clause not in tested and not implied_by_key(clause, key):
             raise IllFormedPlan(f"nothing tests {clause}")
 
 
-def implied_by_key(clause: Clause, sequence: SequencePlan) -> bool:
+def implied_by_key(clause: Clause, key: tuple[str, ...]) -> bool:
     """Whether a clause only says that two components agree on an attribute of the key."""
     if len(clause.literals) != 1:
         return False
@@ -62,5 +99,5 @@ def implied_by_key(clause: Clause, sequence: SequencePlan) -> bool:
         isinstance(left, Attribute)
         and isinstance(right, Attribute)
         and left.attribute == right.attribute
-        and left.attribute in sequence.key
+        and left.attribute in key
     )

@@ -5,6 +5,7 @@ A plan says what is done, not how: no arrays, no Arrow, no Spark. `check` refuse
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from kleene.pattern.expressions import Clause
@@ -67,6 +68,19 @@ class StatePlan:
     take: Edge = Edge()
     # What a run must satisfy to leave a Kleene component, or to be a match there.
     proceed: tuple[Clause, ...] = ()
+
+    @property
+    def tests(self) -> tuple[Clause, ...]:
+        return (*self.begin.tests, *self.take.tests, *self.proceed)
+
+    def without(self, clauses: Container[Clause]) -> StatePlan:
+        """These are tested elsewhere, or not at all."""
+
+        def kept(tests: tuple[Clause, ...]) -> tuple[Clause, ...]:
+            return tuple(clause for clause in tests if clause not in clauses)
+
+        begin, take = Edge(self.begin.mask, kept(self.begin.tests)), Edge(self.take.mask, kept(self.take.tests))
+        return StatePlan(self.component, begin, take, kept(self.proceed))
 
 
 @dataclass(frozen=True, slots=True)

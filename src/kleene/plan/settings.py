@@ -1,20 +1,43 @@
-"""What a run may be told: which rules of the optimiser are off, and budgets."""
+"""What a run may be told: which rules of the optimiser are off, and how much it may use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+
+
+class Policy(Enum):
+    """What happens when a budget is exceeded; what is dropped is counted."""
+
+    FAIL = "fail with an error"
+    DROP_OLDEST = "drop the oldest"
+    # Of too many matches at one event; of runs and of state there is nothing to emit, and the run fails.
+    EMIT_COMPRESSED = "emit too many matches as one compressed row"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a query may use: a pattern can have exponentially many matches (the semantics page §6)."""
+
+    matches_per_event: int = 1_000_000
+    runs_per_partition: int = 1_000_000
+    # Without one, a query that keeps events for ever is refused on a stream.
+    state_bytes: int | None = None
+    policy: Policy = Policy.FAIL
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Switches for ablation: every rule is on unless it is switched off here.
+    """Every rule is on unless it is switched off here, for ablation.
 
     >>> Settings(without=frozenset({"push_equivalence"})).uses("push_window")
     True
     """
 
     without: frozenset[str] = frozenset()
-    max_matches: int = 50_000_000
+    budget: Budget = Budget()
+    # Whether rows of OUTPUT COMPRESSED hold their graphs, or only the counts.
+    graphs: bool = True
 
     def uses(self, rule: str) -> bool:
         return rule not in self.without

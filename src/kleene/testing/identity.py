@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kleene.frames.identity import LANES, MASK, bytes_hash, mix, value_hash
+from kleene.frames.identity import MASK, bytes_hash, match_id, mix, value_hash
 from kleene.pattern.query import BoundQuery
 from kleene.testing.matches import Match
 from kleene.testing.timeline import Event, Timeline
 
 
-def match_ids(query: BoundQuery, matches: Iterable[Match], timeline: Timeline) -> list[str]:
+def match_ids(query: BoundQuery, matches: Iterable[Match], hashes: dict[Event, int]) -> list[str]:
     """The ids of matches, 32 hexadecimal digits each."""
-    events = _event_hashes(query, timeline)
-    seeds = [bytes_hash(query.digest) ^ lane for lane in LANES]
-    return ["".join(f"{_match_hash(match, events, seed):016x}" for seed in seeds) for match in matches]
+    return [match_id(query.digest, _event_groups(match, hashes)) for match in matches]
 
 
-def _event_hashes(query: BoundQuery, timeline: Timeline) -> dict[Event, int]:
+def _event_groups(match: Match, hashes: dict[Event, int]) -> list[list[int]]:
+    """The hashes of a match's events by variable."""
+    return [[hashes[event] for event in match.selected.get(component.variable, ())] for component in match.components]
+
+
+def event_hashes(timeline: Timeline) -> dict[Event, int]:
     """A hash of each event's content; identical events are numbered."""
     names = {name: bytes_hash(name.encode()) for name in timeline.columns}
     seen: dict[int, int] = defaultdict(int)
@@ -39,12 +42,3 @@ def _event_hashes(query: BoundQuery, timeline: Timeline) -> dict[Event, int]:
         hashes[event] = mix((content + seen[content]) & MASK)
         seen[content] += 1
     return hashes
-
-
-def _match_hash(match: Match, events: dict[Event, int], seed: int) -> int:
-    result = seed
-    for place, component in enumerate(match.components):
-        result = mix((result + place + 1) & MASK)
-        for event in match.selected.get(component.variable, ()):
-            result = mix(result ^ events[event])
-    return result

@@ -22,17 +22,11 @@ from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 from kleene.testing.assignments import Assignments
 from kleene.testing.automaton import Automaton, Run
-from kleene.testing.identity import match_ids
+from kleene.testing.compressing import Compressed, compress
+from kleene.testing.identity import event_hashes, match_ids
 from kleene.testing.limits import Limits
 from kleene.testing.matches import Match
-from kleene.testing.selection import (
-    compressed,
-    in_order,
-    non_overlapping,
-    returned,
-    survives_negation,
-    timeouts,
-)
+from kleene.testing.selection import in_order, non_overlapping, returned, survives_negation, timeouts
 from kleene.testing.timeline import Event, Timeline
 
 
@@ -45,8 +39,9 @@ class Result:
     ids: list[str]
     # With RETURN: one row a match.
     returned: list[dict[str, Any]] = field(default_factory=list)
-    # With OUTPUT COMPRESSED: (completing row, number of matches).
+    # With OUTPUT COMPRESSED: (completing row, number of matches), and their graphs.
     compressed: list[tuple[int, int]] = field(default_factory=list)
+    shared: Compressed | None = None
     timeouts: list[Match] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
     # All events that the query saw, by row; rows past the input are composite events of other queries.
@@ -123,13 +118,15 @@ def evaluate(query: BoundQuery, events: Iterable[Event], limits: Limits, bad: li
                 found.setdefault(match.identity, match)
     every = in_order(found.values(), timeline)
     chosen = non_overlapping(query, every, timeline) if query.output is OutputMode.NON_OVERLAP else every
-    counted = compressed(chosen, timeline) if query.output is OutputMode.COMPRESSED else []
+    hashes = event_hashes(timeline)
+    shared = compress(chosen, timeline, hashes) if query.output is OutputMode.COMPRESSED else None
     return Result(
         query,
         chosen,
-        match_ids(query, chosen, timeline),
+        match_ids(query, chosen, hashes),
         [returned(query, match, timeline) for match in chosen] if query.returns is not None else [],
-        [(event.index, count) for event, count in counted],
+        [] if shared is None else [(event.index, len(places)) for event, places in shared.groups],
+        shared,
         timeouts(query, histories, every, timeline) if query.timeouts is not None else [],
         bad,
         stream,

@@ -1,4 +1,4 @@
-"""What happens to positive matches: negation, NON_OVERLAP, compressed counts, timeouts, RETURN."""
+"""What happens to positive matches: negation, NON_OVERLAP, timeouts, RETURN."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kleene.pattern.query import BoundQuery
 from kleene.testing.assignments import lies_between, neighbours
 from kleene.testing.automaton import Run, within_window
 from kleene.testing.matches import Match
-from kleene.testing.timeline import Event, Timeline, in_class
+from kleene.testing.timeline import Timeline, in_class
 from kleene.testing.values import Environment, Special, evaluate, holds
 
 
@@ -51,15 +51,6 @@ def non_overlapping(query: BoundQuery, matches: list[Match], timeline: Timeline)
         previous[key] = match
         kept.append(match)
     return kept
-
-
-def compressed(matches: Iterable[Match], timeline: Timeline) -> list[tuple[Event, int]]:
-    """How many matches each event completes (SASE+ §4.2)."""
-    counts: dict[Event, int] = {}
-    for match in in_order(matches, timeline):
-        last = match.last(timeline)
-        counts[last] = counts.get(last, 0) + 1
-    return list(counts.items())
 
 
 def timeouts(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kleene.frames.compressed import compressed_table
 from kleene.frames.results import (
     event_column,
     event_list_column,
@@ -26,9 +27,9 @@ from kleene.testing.reference import Result
 
 def match_table(result: Result, table: pa.Table) -> pa.Table:
     """One row a match; with RETURN its columns, with COMPRESSED one row a completing event."""
-    schema = result_schema(result.query, table.schema)
     if result.query.output is OutputMode.COMPRESSED:
-        return _compressed_table(result, table, schema)
+        return _compressed_table(result, table)
+    schema = result_schema(result.query, table.schema)
     query, matches = result.query, result.matches
     columns = _common_columns(result.ids, query, matches, table, schema)
     if query.returns is not None:
@@ -161,17 +162,9 @@ def _whole_column(
     return _variable_column(component, matches, table, kind)
 
 
-def _compressed_table(result: Result, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Matches stand in the order of their ends, so those of one completing event are together."""
-    groups: dict[int, list[int]] = {}
-    for place, match in enumerate(result.matches):
-        last = max(match.events, key=lambda event: event.end).index
-        groups.setdefault(last, []).append(place)
-    heads = [places[0] for places in groups.values()]
-    matches = [result.matches[head] for head in heads]
-    columns = _common_columns([result.ids[head] for head in heads], result.query, matches, table, schema)
-    starts = [min(result.matches[place].start for place in places) for places in groups.values()]
-    columns["start"] = times(starts, schema.field("start").type)
-    counts = dict(result.compressed)
-    columns["count"] = pa.array([str(counts[last]) for last in groups], pa.string())
-    return pa.table(columns, schema=schema)
+def _compressed_table(result: Result, table: pa.Table) -> pa.Table:
+    shared = result.shared
+    assert shared is not None
+    ids = [result.ids[places[0]] for _, places in shared.groups]
+    counts = [str(len(places)) for _, places in shared.groups]
+    return compressed_table(result.query, table, shared.graphs, shared.store, ids, counts)

@@ -1,0 +1,363 @@
+"""Runs an automaton plan over the events of a store: edge programs, pools of nodes and links, what is certain when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.engine.bits import Bits
+from kleene.engine.budget import Accounts
+from kleene.engine.columns import ColumnStore
+from kleene.engine.computation_state import computation_state
+from kleene.engine.growing import with_room
+from kleene.engine.linking import groups, link, link_aggregates
+from kleene.engine.masks import members, passing
+from kleene.engine.negation import NegatedEvents, Suspects
+from kleene.engine.programs import depth_of, joined
+from kleene.engine.statistics import ComponentCounts
+from kleene.engine.store import EventStore
+from kleene.engine.strings import StringPool
+from kleene.engine.windows import Closing
+from kleene.kernels import automaton as kernel
+from kleene.kernels.aggregates import accumulate_rows
+from kleene.kernels.expression import Events, Groups, Ints, room
+from kleene.kernels.negation import AT_END
+from kleene.kernels.timeline import Timeline
+from kleene.lang.tree import OutputMode, SelectionStrategy
+from kleene.optimize.compile_aggregates import compile_aggregates
+from kleene.optimize.compile_expression import compile_clauses
+from kleene.pattern.nodes import Kind
+from kleene.pattern.query import BoundQuery
+from kleene.plan.layout import Column
+from kleene.plan.physical import Absence, AutomatonPlan
+
+Flags = npt.NDArray[np.bool_]
+_CONTIGUOUS = (SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY)
+_FIRST_ROOM = 1024
+_NO_EVENTS = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float64), np.zeros((0, 0), np.uint8)
+
+
+class AutomatonExecutor:
+    """One alternative of a query. Its state is made of the store's events alone, and can be made of them again."""
+
+    def __init__(
+        self,
+        query: BoundQuery,
+        plan: AutomatonPlan,
+        columns: Mapping[str, Column],
+        strings: StringPool,
+        accounts: Accounts,
+        *,
+        alone: bool,
+    ) -> None:
+        """`alone`: the query has no other alternative."""
+        self.query, self.plan, self.key = query, plan, plan.key
+        self._strings, self._accounts = strings, accounts
+        self._state = computation_state(query, plan, columns)
+        self._aggregates = compile_aggregates(self._state.layout)
+        self._aggregation = link_aggregates(self._aggregates, strings)
+        self._negated_end = any(map(self._is_last, plan.absences))
+        self._machine = self._build(alone)
+        self._runs = self._empty()
+        self._groups = groups(_FIRST_ROOM, len(self._aggregates.functions))
+        # The run that has taken nothing: no event of any variable.
+        every = np.arange(len(self._aggregates.functions), dtype=np.int64)
+        accumulate_rows(self._aggregation, every, every[:0], Events(*_NO_EVENTS), strings.arrays(), self._groups, 0)
+        self._bindings = np.full((1, kernel.RUN_SLOTS + self._state.width), -1, np.int64)
+        # Runs that have completed, whose end is still to be decided.
+        self._pending = np.zeros(0, np.int64)
+        self._negated = {
+            place: self._negated_events(absence)
+            for place, absence in enumerate(plan.absences)
+            if self._is_last(absence)
+        }
+        self._seen = np.zeros((2, len(plan.states)), np.int64)
+        names = [component.variable for component in query.positives]
+        self.variables = np.array([names.index(state.component.variable) for state in plan.states], np.uint8)
+
+    # The machine
+
+    def _build(self, alone: bool) -> kernel.Machine:
+        query, plan, state = self.query, self.plan, self._state
+        programs = [
+            compile_clauses(tests, state.layout)
+            for each in plan.states
+            for tests in (each.begin.tests, each.take.tests, each.proceed)
+        ]
+        programs += [compile_clauses(absence.conditions, state.layout) for absence in plan.absences]
+        code, parts = joined(programs, self._strings)
+        self._stack = room(depth_of(programs))
+        window = query.window
+        components = [each.component for each in plan.states]
+        # A number of events matters up to the least that is needed, and always where there is a most.
+        caps = [1 if c.kind is Kind.SINGLE else c.minimum if c.maximum is None else c.maximum + 1 for c in components]
+        own = [self._aggregates.slots.get(c.variable, np.zeros(0, np.int64)) for c in components]
+        absent = [
+            slots for name, slots in self._aggregates.slots.items() if name not in {c.variable for c in components}
+        ]
+        plain = ~state.keep.any(axis=1) & ~state.keep_groups.any(axis=1) & (np.array(caps) <= 1)
+        nothing = np.zeros(0, np.int64)
+        return kernel.Machine(
+            kleene=np.array([c.kind is Kind.KLEENE for c in components]),
+            minimum=np.array([c.minimum for c in components], np.int64),
+            maximum=np.array([-1 if c.maximum is None or c.kind is Kind.SINGLE else c.maximum for c in components]),
+            cap=np.array(caps, np.int64),
+            first=np.array(state.first, np.int64),
+            last=np.array(state.last, np.int64),
+            keep=state.keep,
+            keep_groups=state.keep_groups,
+            plain=plain,
+            aggregates=np.cumsum([0, *map(len, own)]).astype(np.int64),
+            aggregate_slots=np.concatenate([*own, *absent, nothing]).astype(np.int64),
+            parts=parts,
+            code=code,
+            size=-1 if window is None else window.size,
+            inclusive=window is not None and window.inclusive,
+            early=plan.window_early,
+            contiguous=query.strategy in _CONTIGUOUS,
+            next_match=query.strategy is SelectionStrategy.SKIP_TILL_NEXT_MATCH,
+            merges=plan.merges,
+            prunes=self._prunes(alone),
+            most=self._accounts.budget.runs_per_partition,
+            after=np.array([absence.after for absence in plan.absences], np.int64),
+            at=np.array([-1 if absence.at is None else absence.at for absence in plan.absences], np.int64),
+            keyed=np.array([absence.keyed for absence in plan.absences], np.bool_),
+            left=np.array(state.left, np.int64),
+            right=np.array(state.right, np.int64),
+        )
+
+    def _prunes(self, alone: bool) -> bool:
+        """With NON_OVERLAP a match ends all runs of its partition: where it is known at once that it will be chosen."""
+        chosen = self.query.output is OutputMode.NON_OVERLAP and self.query.timeouts is None
+        return chosen and alone and not self._negated_end and self.query.schema.start is None
+
+    def _empty(self) -> kernel.Runs:
+        states, absences = len(self.plan.states), len(self.plan.absences)
+        numbers, links = np.empty(_FIRST_ROOM, np.int32), np.empty(_FIRST_ROOM, np.int32)
+        sizes = np.zeros(kernel.SIZES, np.int64)
+        # The first node stands for the run that has taken nothing.
+        sizes[kernel.NODES] = 1
+        return kernel.Runs(
+            event=np.full(_FIRST_ROOM, -1, np.int32),
+            state=np.zeros(_FIRST_ROOM, np.uint8),
+            number=numbers.copy(),
+            newest=numbers.copy(),
+            oldest=numbers.copy(),
+            starts=np.zeros(_FIRST_ROOM, np.bool_),
+            total=np.zeros(_FIRST_ROOM, np.uint64),
+            link=numbers.copy(),
+            sibling=numbers.copy(),
+            killed=np.full(_FIRST_ROOM, -1, np.int64),
+            slots=np.full((_FIRST_ROOM, self._state.width), -1, np.int32),
+            origin=links,
+            following=links.copy(),
+            top=np.full((1, states), -1, np.int32),
+            live=np.zeros(1, np.int64),
+            completed=numbers.copy(),
+            made=np.full(states, -1, np.int32),
+            buckets=np.zeros(64, np.int32),
+            stamps=np.full(64, -1, np.int32),
+            frontier=np.full((1, 2), -1, np.int64),
+            instances=np.empty(0, np.int32),
+            below=np.empty(0, np.int32),
+            newest_instance=np.full((1, absences), -1, np.int32),
+            counts=np.zeros((states, kernel.COUNTERS), np.int64),
+            sizes=sizes,
+        )
+
+    # Events
+
+    def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
+        """What each event of a batch could be here."""
+        made = Bits.none(len(in_partition))
+        for number, state in enumerate(self.plan.states):
+            member = members(state.component, columns, self._strings) & in_partition
+            begun = passing(member, state.begin.mask, columns, self._strings)
+            made.begins[:] |= begun.astype(np.int64) << number
+            self._seen[0, number] += np.count_nonzero(member)
+            if state.component.kind is Kind.KLEENE:
+                taken = passing(member, state.take.mask, columns, self._strings)
+                made.takes[:] |= taken.astype(np.int64) << number
+                begun = begun | taken
+            self._seen[1, number] += np.count_nonzero(begun)
+        for place, absence in enumerate(self.plan.absences):
+            member = members(absence.scan.component, columns, self._strings)
+            made.absents[:] |= passing(member, absence.scan.mask, columns, self._strings).astype(np.int64) << place
+        return made
+
+    def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
+        """Offer the store's events from `begin` on; `keys` is how many partitions there are."""
+        for place, negated in self._negated.items():
+            negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
+        self._make_room(bits, keys, int(time.partitions[begin : store.size].max(initial=0)) + 1)
+        events, texts = store.events, self._strings.arrays()
+        at = begin
+        while True:
+            at = kernel.advance(
+                at,
+                store.size,
+                begin,
+                bits.begins,
+                bits.takes,
+                bits.absents,
+                time,
+                self._machine,
+                events,
+                texts,
+                self._aggregation,
+                self._groups,
+                self._runs,
+                self._bindings,
+                self._stack,
+            )
+            status = int(self._runs.sizes[kernel.STATUS])
+            if status == kernel.DONE:
+                break
+            if status == kernel.TOO_MANY_RUNS:
+                self._fewer_runs(store, at, time)
+            else:
+                self._grow(2 * int(self._runs.live[time.keys[at]]) + 2)
+        completed = self._runs.completed[: self._runs.sizes[kernel.COMPLETED]].astype(np.int64)
+        self._runs.sizes[kernel.COMPLETED] = 0
+        self._pending = np.concatenate([self._pending, completed])
+
+    # Room
+
+    def _make_room(self, bits: Bits, keys: int, partitions: int) -> None:
+        """For what a batch needs whatever happens: its partitions, and its events of negated classes."""
+        runs = self._runs
+        instances = int(runs.sizes[kernel.INSTANCES])
+        for place in range(len(self.plan.absences)):
+            instances += int(np.count_nonzero((bits.absents >> place) & 1))
+        self._runs = runs._replace(
+            top=with_room(runs.top, keys, -1),
+            live=with_room(runs.live, keys, 0),
+            newest_instance=with_room(runs.newest_instance, keys, -1),
+            frontier=with_room(runs.frontier, partitions, -1),
+            instances=with_room(runs.instances, instances),
+            below=with_room(runs.below, instances),
+        )
+
+    def _grow(self, more: int) -> None:
+        """Room for so many nodes and links more."""
+        runs = self._runs
+        nodes, links = int(runs.sizes[kernel.NODES]) + more + 1, int(runs.sizes[kernel.LINKS]) + more + 1
+        completed = int(runs.sizes[kernel.COMPLETED]) + more + 1
+        by_node = (
+            "event",
+            "state",
+            "count",
+            "newest",
+            "oldest",
+            "starts",
+            "total",
+            "link",
+            "sibling",
+            "killed",
+            "slots",
+        )
+        grown = {name: with_room(getattr(runs, name), nodes) for name in by_node}
+        grown |= {name: with_room(getattr(runs, name), links) for name in ("origin", "following")}
+        grown["completed"] = with_room(runs.completed, completed)
+        if len(runs.buckets) < 4 * more:
+            size = 1 << (4 * more).bit_length()
+            grown |= {"buckets": np.zeros(size, np.int32), "stamps": np.full(size, -1, np.int32)}
+        self._runs = runs._replace(**grown)
+        self._groups = Groups(*(with_room(array, nodes) for array in self._groups))
+
+    def _fewer_runs(self, store: EventStore, event: int, time: Timeline) -> None:
+        """A partition has more runs than it may have, counting those that are dead and not noticed yet."""
+        runs, key = self._runs, int(time.keys[event])
+        kernel.purge(key, event, time, self._machine, runs)
+        most = self._machine.most
+        if runs.live[key] <= most:
+            return
+        if not self._accounts.drops:
+            self._accounts.too_many_runs(store, event)
+        nodes = []
+        for node in runs.top[key].tolist():
+            while node >= 0:
+                nodes.append(node)
+                node = int(runs.sibling[node])
+        oldest_first = sorted(nodes, key=lambda node: (time.starts[runs.newest[node]], node))
+        # A quarter at once, so that this is rare.
+        dropped = oldest_first[: len(nodes) - most + most // 4]
+        runs.killed[dropped] = -2
+        self._accounts.dropped_runs += len(dropped)
+        kernel.purge(key, event, time, self._machine, runs)
+
+    # What is certain
+
+    def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Ints:
+        """The completed runs that are matches by now; those with a negated end wait for their window to close."""
+        nodes = self._pending
+        if not self._negated_end:
+            self._pending = nodes[:0]
+            return nodes
+        closed = closing.closed(self._runs.newest[nodes].astype(np.int64))
+        nodes, self._pending = nodes[closed], nodes[~closed]
+        texts = self._strings.arrays()
+        for negated in self._negated.values():
+            kept = ~negated.forbid(self._suspects(nodes, time), self.query.window, time, keys, store.events, texts)
+            self._runs.counts[-1, kernel.STOPPED] += len(kept) - np.count_nonzero(kept)
+            nodes = nodes[kept]
+        return nodes
+
+    def _is_last(self, absence: Absence) -> bool:
+        return absence.after == len(self.plan.states) - 1
+
+    def _negated_events(self, absence: Absence) -> NegatedEvents:
+        program = compile_clauses(absence.conditions, self._state.layout)
+        stack = room(program.depth + 1)
+        return NegatedEvents(AT_END, link(program, self._strings), stack, kernel.NEGATED, keyed=absence.keyed)
+
+    def _suspects(self, nodes: Ints, time: Timeline) -> Suspects:
+        runs = self._runs
+        bindings = np.full((len(nodes), kernel.RUN_SLOTS + self._state.width), -1, np.int64)
+        bindings[:, kernel.RUN_SLOTS :] = runs.slots[nodes]
+        last = runs.event[nodes].astype(np.int64)
+        for slot in (self._state.last[-1], self._state.first[-1] if not self._machine.kleene[-1] else -1):
+            if slot >= 0:
+                bindings[:, slot] = last
+        ceilings = np.full(len(nodes), 2**62, np.int64)
+        first = runs.newest[nodes].astype(np.int64)
+        return Suspects(bindings, self._groups, nodes, time.steps[last], ceilings, first, last)
+
+    # What is known of it
+
+    @property
+    def nodes(self) -> kernel.Runs:
+        return self._runs
+
+    def counts(self) -> tuple[ComponentCounts, ...]:
+        counted = self._runs.counts
+        return tuple(
+            ComponentCounts(
+                state.component.variable,
+                int(self._seen[0, number]),
+                int(self._seen[1, number]),
+                *(int(counted[number, column]) for column in range(kernel.COUNTERS)),
+            )
+            for number, state in enumerate(self.plan.states)
+        )
+
+    def count_from(self, before: AutomatonExecutor | None) -> None:
+        """What was counted before this one was made, in place of what was counted in making it."""
+        self._seen[:] = 0 if before is None else before._seen
+        self._runs.counts[:] = 0 if before is None else before._runs.counts
+
+    def set_frontier(self, frontier: Ints) -> None:
+        """The steps with which the matches chosen last ended, by partition (NON_OVERLAP)."""
+        known = with_room(self._runs.frontier, len(frontier), -1)
+        known[: len(frontier), 0] = frontier
+        self._runs = self._runs._replace(frontier=known)
+
+    @property
+    def runs(self) -> int:
+        return int(self._runs.live.sum())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(array.nbytes) for array in (*self._runs, *self._groups))

@@ -1,0 +1,162 @@
+"""One query over batches of events: `process` takes a batch and how far time has come, `finish` ends time.
+
+An engine has one owner. Everything that it knows of the past is in the events that it holds (`store`); runs and stacks
+are made of them, and made again of them when the store has more of the past than of the present, and after `restore`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine import snapshots
+from kleene.engine.arrivals import Arrivals
+from kleene.engine.budget import Accounts
+from kleene.engine.held import Held
+from kleene.engine.statistics import Statistics
+from kleene.errors import UnboundedState
+from kleene.frames.rows import BadRow
+from kleene.optimize.planner import plan_query
+from kleene.pattern.query import BoundQuery
+from kleene.plan.physical import Plan
+from kleene.plan.program import NotCompilable
+from kleene.plan.settings import Settings
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one call of `process` or `finish` gave."""
+
+    matches: pa.Table | None = None
+    timeouts: pa.Table | None = None
+    # Matches of events that completed too many, under the policy that emits these compressed.
+    compressed: pa.Table | None = None
+    late: pa.Table | None = None
+    bad: list[BadRow] = field(default_factory=list)
+    statistics: Statistics = field(default_factory=Statistics)
+
+
+class Engine:
+    def __init__(self, query: BoundQuery, settings: Settings | None = None) -> None:
+        """An engine for a query bound to the columns of its events; `NotCompilable` when it needs the reference."""
+        self.query, self.settings = query, settings or Settings()
+        self.plan: Plan = plan_query(query, self.settings)
+        if self.plan.fallback is not None:
+            raise NotCompilable(self.plan.fallback.reason)
+        self._accounts = Accounts(self.settings.budget)
+        self._arrivals = Arrivals(query.schema)
+        self._held: Held | None = None
+        self._step = 0
+        self._total = Statistics()
+
+    # Life
+
+    def process(self, batch: pa.Table, watermark: int | None = None) -> Batch:
+        """Take in a batch, and match what time has passed.
+
+        watermark   no event before it is still to come, in steps of the time column; None leaves it where it was.
+                    Events of later batches that end before it are late
+        """
+        if self.query.window is None and watermark is not None and self.settings.budget.state_bytes is None:
+            raise UnboundedState(
+                "a query without WITHIN keeps its events for ever",
+                hint="add `WITHIN …`, or set a budget: Settings(budget=Budget(state_bytes=…))",
+            )
+        bad, late = self._arrivals.add(batch)
+        made = self._match(watermark) if watermark is not None else Batch()
+        counted = Statistics(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
+        return self._reported(replace(made, bad=bad, late=late), counted)
+
+    def finish(self) -> Batch:
+        """Bounded input ends time: everything that waits is decided."""
+        return self._reported(self._match(None), Statistics())
+
+    @property
+    def statistics(self) -> Statistics:
+        """Everything so far."""
+        return self._total
+
+    def _reported(self, made: Batch, counted: Statistics) -> Batch:
+        held = self._held
+        waiting = self._arrivals.waiting
+        now = Statistics(
+            rows=counted.rows,
+            bad=counted.bad,
+            late=counted.late,
+            relevant=made.statistics.relevant,
+            matches=0 if made.matches is None else made.matches.num_rows,
+            waiting=0 if waiting is None else waiting.num_rows,
+            events=0 if held is None else held.store.size,
+            runs=0 if held is None else sum(executor.runs for executor in held.executors),
+            state_bytes=self._arrivals.nbytes + (0 if held is None else held.nbytes),
+            dropped=self._accounts.dropped - self._total.dropped,
+            components=() if held is None else tuple(executor.counts() for executor in held.executors),
+        )
+        self._total = replace(
+            now,
+            **{
+                name: getattr(self._total, name) + getattr(now, name)
+                for name in ("rows", "bad", "late", "relevant", "matches", "dropped")
+            },
+        )
+        return replace(made, statistics=now)
+
+    # Matching
+
+    def _match(self, watermark: int | None) -> Batch:
+        table = self._arrivals.settled(watermark)
+        if table is None:
+            return Batch()
+        if self._held is None:
+            self._held = Held(self.query, self.plan, self.settings, self._accounts, table)
+        held = self._held
+        arrived = held.arrived(table, self._step)
+        self._step = arrived.following
+        held.take_in(arrived.events)
+        passed = None if watermark is None else self._arrivals.watermark
+        made = held.settle(passed)
+        if watermark is not None:
+            self._held = held.lighter(self._arrivals.watermark)
+            self._within_budget()
+        relevant = Statistics(relevant=arrived.events.rows.num_rows)
+        return Batch(made.matches, made.timeouts, made.compressed, statistics=relevant)
+
+    def _within_budget(self) -> None:
+        most = self.settings.budget.state_bytes
+        held = self._held
+        if most is None or held is None or held.nbytes + self._arrivals.nbytes <= most:
+            return
+        held = self._held = held.rebuilt(held.needed(self._arrivals.watermark), self._arrivals.watermark)
+        if held.nbytes + self._arrivals.nbytes <= most:
+            return
+        if not self._accounts.drops:
+            self._accounts.too_much_state(held.nbytes + self._arrivals.nbytes)
+        size = held.store.size
+        self._accounts.dropped_events += size - size // 2
+        self._held = held.rebuilt(np.arange(size - size // 2, size), self._arrivals.watermark)
+
+    # State
+
+    def snapshot(self) -> bytes:
+        """What must be kept to go on elsewhere: the events of open windows, and what cannot be told from them."""
+        held = None
+        if self._held is not None:
+            held = self._held.saved(self._held.needed(self._arrivals.watermark))
+        state = snapshots.State(
+            self.query.digest, self._arrivals.watermark, self._arrivals.rows, self._step, self._arrivals.waiting, held
+        )
+        return snapshots.to_bytes(state)
+
+    @staticmethod
+    def restore(query: BoundQuery, data: bytes, settings: Settings | None = None) -> Engine:
+        """An engine that goes on where a snapshot was taken. The plan may be another one; the query may not."""
+        state = snapshots.from_bytes(data, query.digest)
+        engine = Engine(query, settings)
+        engine._arrivals.restore(state.waiting, state.watermark, state.rows)
+        engine._step = state.step
+        if state.held is not None:
+            engine._held = Held(query, engine.plan, engine.settings, engine._accounts, state.held.rows)
+            engine._held.restore(state.held, state.watermark)
+        return engine

@@ -1,0 +1,258 @@
+"""What an engine holds: events, their partitions, and the executors whose state is made of these events alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine import snapshots
+from kleene.engine.automaton import AutomatonExecutor
+from kleene.engine.budget import Accounts
+from kleene.engine.columns import ColumnStore
+from kleene.engine.growing import Growing, with_room
+from kleene.engine.keys import KeyCoder
+from kleene.engine.row_types import row_types
+from kleene.engine.selection import Results, Selection
+from kleene.engine.sequence import SequenceExecutor
+from kleene.engine.store import Arrived, EventStore
+from kleene.engine.strings import StringPool
+from kleene.engine.timeline import canonical_order, integers, order_of
+from kleene.engine.windows import Closing
+from kleene.kernels.expression import Ints
+from kleene.kernels.keys import BEFORE, COUNTED, count_positions
+from kleene.kernels.timeline import Timeline
+from kleene.lang.tree import SelectionStrategy
+from kleene.pattern.expressions import Clause, Node, references
+from kleene.pattern.query import BoundQuery
+from kleene.plan.physical import AutomatonPlan, Plan
+from kleene.plan.settings import Settings
+
+Executor = SequenceExecutor | AutomatonExecutor
+# The store is made anew when it holds more dead events than living ones, and at least so many.
+_WORTH_IT = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Settling:
+    """Events that time has passed, and the step that comes after them."""
+
+    events: Arrived
+    following: int
+
+
+class Held:
+    """What an engine holds: events, their partitions, executors."""
+
+    def __init__(self, query: BoundQuery, plan: Plan, settings: Settings, accounts: Accounts, table: pa.Table) -> None:
+        """Nothing yet; of the table only the columns matter."""
+        self._query, self._plan, self._settings, self._accounts = query, plan, settings, accounts
+        self.strings = StringPool()
+        self._empty = table.slice(0, 0)
+        self._columns = _columns_read(query)
+        columns = ColumnStore.from_table(self._empty, self._columns, query.schema, self.strings)
+        self.store = EventStore(columns, self._empty, lasting=query.schema.start is not None)
+        self._partitions = KeyCoder(query.partition, self.strings)
+        # [partition, COUNTED]: positions, where something asks for them.
+        self._counts = np.zeros((1, COUNTED), np.int64)
+        self._routing = {
+            alternative.key: (KeyCoder(alternative.key, self.strings), Growing(np.zeros(0, np.int64)))
+            for alternative in plan.alternatives
+            if alternative.key != query.partition
+        }
+        self.executors: list[Executor] = [
+            AutomatonExecutor(
+                query, alternative, columns.columns, self.strings, accounts, alone=len(plan.alternatives) == 1
+            )
+            if isinstance(alternative, AutomatonPlan)
+            else SequenceExecutor(query, alternative, columns.columns, self.strings, accounts)
+            for alternative in plan.alternatives
+        ]
+        self._selection = Selection(query, settings, accounts, self.strings)
+
+    @property
+    def _counted(self) -> bool:
+        """Whether places in the partition matter, so that every event must be counted."""
+        window = self._query.window
+        by_position = window is not None and window.events
+        return by_position or self._query.strategy is SelectionStrategy.PARTITION_CONTIGUITY
+
+    # Events in
+
+    def arrived(self, table: pa.Table, step: int) -> Settling:
+        """The events of a table that some component could use, in canonical order."""
+        schema = self._query.schema
+        order = order_of(table, schema)
+        steps = order.step + step
+        following = int(steps[-1]) + 1 if len(steps) else step
+        names, codes = row_types(table, schema)
+        in_order = codes if order.as_given else codes[order.rows]
+        wanted = np.array([name in self._query.types for name in names], np.bool_)[in_order]
+        chosen = np.flatnonzero(wanted)
+        position = ordinal = np.zeros(len(chosen), np.int64)
+        if self._counted:
+            position, ordinal = self._positions(table, order.rows, names, in_order, steps, chosen)
+        rows = order.rows[chosen]
+        events = table if order.as_given and len(chosen) == table.num_rows else table.take(pa.array(rows))
+        start, end, step_of = order.start[chosen], order.end[chosen], steps[chosen]
+        read = self._query.columns_read
+        canonical = canonical_order(events, start, step_of, schema, events.column_names if read is None else read)
+        if canonical is not None:
+            events = events.take(pa.array(canonical))
+            start, end, step_of = start[canonical], end[canonical], step_of[canonical]
+            position, ordinal = position[canonical], ordinal[canonical]
+        columns = ColumnStore.from_table(events, self._columns, schema, self.strings)
+        partition = self._partitions.codes(events)
+        return Settling(Arrived(events, columns, partition, start, end, step_of, position, ordinal), following)
+
+    def _positions(
+        self, table: pa.Table, rows: Ints, names: list[str | None], codes: Ints, steps: Ints, chosen: Ints
+    ) -> tuple[Ints, Ints]:
+        """Places in the partition, irrelevant events counted; an event of a type without the key is in none."""
+        keys = self._partitions.codes(table.take(pa.array(rows)) if self._query.partition else table)
+        keys[~np.array([self._has_key(name) for name in names], np.bool_)[codes]] = -1
+        self._counts = with_room(self._counts, self._partitions.number, 0)
+        position, ordinal = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+        count_positions(keys, steps, self._counts, position, ordinal)
+        return position[chosen], ordinal[chosen]
+
+    def _has_key(self, kind: str | None) -> bool:
+        attributes = None if kind is None else self._query.schema.attributes_of(kind)
+        return attributes is None or all(name in attributes for name in self._query.partition)
+
+    def take_in(self, arrived: Arrived) -> None:
+        """Hold events, and let every executor see them."""
+        in_partition = arrived.partition >= 0
+        bits = [executor.bits(arrived.columns, in_partition) for executor in self.executors]
+        useful = np.zeros(len(in_partition), np.bool_)
+        for made in bits:
+            useful |= made.any
+        if 4 * np.count_nonzero(useful) < 3 * len(useful):
+            places = np.flatnonzero(useful)
+            arrived = arrived.take(places)
+            bits = [made.take(places) for made in bits]
+        begin = self.store.size
+        self.store.append(arrived)
+        for coder, codes in self._routing.values():
+            codes.append(coder.codes(arrived.rows))
+        for executor, made in zip(self.executors, bits, strict=True):
+            executor.advance(self.store, begin, made, self._time(executor), self._keys(executor))
+
+    def _keys(self, executor: Executor) -> int:
+        coder = self._partitions if executor.key == self._query.partition else self._routing[executor.key][0]
+        return max(coder.number, 1)
+
+    def _time(self, executor: Executor) -> Timeline:
+        store, query = self.store, self._query
+        keys = store.partition if executor.key == query.partition else self._routing[executor.key][1].array
+        by_position = query.window is not None and query.window.events
+        strict = query.strategy is SelectionStrategy.STRICT_CONTIGUITY
+        return Timeline(
+            keys=keys,
+            partitions=self._frontier_codes(store.partition),
+            steps=store.step,
+            lefts=store.left,
+            starts=store.position if by_position else store.start,
+            ends=store.position if by_position else store.end,
+            ordinals=store.step if strict else store.ordinal,
+        )
+
+    def _frontier_codes(self, partition: Ints) -> Ints:
+        """The partitions in which matches must not overlap: under strict contiguity the whole stream is one."""
+        strict = self._query.strategy is SelectionStrategy.STRICT_CONTIGUITY
+        return np.zeros(len(partition), np.int64) if strict and self._query.partition else partition
+
+    # Results out
+
+    def settle(self, watermark: int | None, *, quietly: bool = False) -> Results:
+        """Everything that is certain by now; quietly when it was said before."""
+        time = self._time(self.executors[0])
+        closing = Closing(self._query.window, time.starts, watermark, self.store.partition, self._counts[:, BEFORE])
+        found = [
+            (executor, executor.settle(self.store, self._time(executor), self._keys(executor), closing))
+            for executor in self.executors
+        ]
+        return self._selection.outputs(self.store, found, time, closing, quietly=quietly)
+
+    # What is still needed
+
+    def needed(self, watermark: int | None) -> Ints:
+        """The events that a match to come, or one that is not certain yet, could hold or be forbidden by."""
+        store, window = self.store, self._query.window
+        size = store.size
+        if window is None or watermark is None:
+            return np.arange(size)
+        # What a negated event before a match forbade must stay forbidden when the match is found again.
+        forbidden_before = any(absence.after < 0 for plan in self._plan.alternatives for absence in plan.absences)
+        length = window.size * (2 if forbidden_before else 1)
+        if window.events:
+            latest = self._counts[np.maximum(store.partition[:size], 0), BEFORE]
+            return np.flatnonzero(store.position[:size] >= latest - length - 1)
+        return np.flatnonzero(store.end[:size] >= watermark - length)
+
+    def lighter(self, watermark: int | None) -> Held:
+        """The same without what is not needed, when that is worth the work."""
+        if self.store.size < _WORTH_IT and self._partitions.number < _WORTH_IT:
+            return self
+        needed = self.needed(watermark)
+        few_keys = self._partitions.number < 2 * len(needed) + _WORTH_IT
+        if 2 * len(needed) + _WORTH_IT > self.store.size and few_keys:
+            return self
+        return self.rebuilt(needed, watermark)
+
+    def rebuilt(self, numbers: Ints, watermark: int | None) -> Held:
+        """Made anew from some of the events."""
+        fresh = Held(self._query, self._plan, self._settings, self._accounts, self._empty)
+        fresh.restore(self.saved(numbers), watermark)
+        for executor, before in zip(fresh.executors, self.executors, strict=True):
+            executor.count_from(before)  # type: ignore[arg-type]
+        return fresh
+
+    def saved(self, numbers: Ints) -> snapshots.Held:
+        """Some of the events, with what cannot be told from them: their places in a stream that is gone."""
+        store = self.store
+        partition = np.maximum(store.partition[numbers], 0)
+        columns = {"step": store.step[numbers], "position": store.position[numbers], "ordinal": store.ordinal[numbers]}
+        if self._counted:
+            counts = self._counts[partition]
+            columns |= {f"count_{place}": counts[:, place] for place in range(COUNTED)}
+        columns["frontier"] = self._selection.frontier_of(self._frontier_codes(store.partition[numbers]))
+        return snapshots.Held(store.rows.take(pa.array(numbers)), pa.table(columns))
+
+    def restore(self, saved: snapshots.Held, watermark: int | None) -> None:
+        """Hold what was saved, and know again of it what was known before."""
+        schema, rows = self._query.schema, saved.rows
+        known = {name: saved.numbers.column(name).to_numpy().copy() for name in saved.numbers.column_names}
+        end = integers(rows.column(schema.time))
+        start = end if schema.start is None else integers(rows.column(schema.start))
+        columns = ColumnStore.from_table(rows, self._columns, schema, self.strings)
+        partition = self._partitions.codes(rows)
+        if self._counted:
+            self._counts = with_room(self._counts, self._partitions.number, 0)
+            for place in range(COUNTED):
+                self._counts[partition[partition >= 0], place] = known[f"count_{place}"][partition >= 0]
+        frontier = self._selection.set_frontier(self._frontier_codes(partition), known["frontier"])
+        for executor in self.executors:
+            if isinstance(executor, AutomatonExecutor):
+                executor.set_frontier(frontier)
+        self.take_in(Arrived(rows, columns, partition, start, end, known["step"], known["position"], known["ordinal"]))
+        self.settle(watermark, quietly=True)
+        for executor in self.executors:
+            executor.count_from(None)
+
+    @property
+    def nbytes(self) -> int:
+        executors = sum(executor.nbytes for executor in self.executors)
+        return self.store.nbytes + executors + int(self._counts.nbytes)
+
+
+def _columns_read(query: BoundQuery) -> list[str]:
+    """The columns that programs read."""
+    nodes: list[Node] = [column.value for column in query.returns or ()]
+    clauses: list[Clause] = [*query.conditions.positive]
+    for listed in query.conditions.negative.values():
+        clauses += listed
+    clauses += [clause for c in query.components for kind in c.classes for clause in kind.predicate]
+    named = (getattr(reference, "attribute", None) for node in (*nodes, *clauses) for reference in references(node))
+    return list(dict.fromkeys(name for name in named if name is not None))

@@ -1,0 +1,111 @@
+"""What a query found, as a table with the documented columns, in the documented order, built by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine.columns import ColumnStore
+from kleene.engine.gathering import Columns, constant, time_column
+from kleene.engine.identity import match_ids, used_hashes
+from kleene.engine.matches import Matches
+from kleene.engine.ordering import Ordered, Spans, in_order
+from kleene.engine.returned import Returned
+from kleene.engine.selected import Selected
+from kleene.engine.strings import StringPool
+from kleene.frames.results import result_schema, timeout_schema
+from kleene.kernels.expression import Ints
+from kleene.pattern.expressions import Whole
+from kleene.pattern.query import BoundQuery
+
+# Columns are built in pieces of so many references, so that offsets of 32 bits are enough for the strings in them.
+PIECE = 1 << 24
+
+
+def match_table(
+    query: BoundQuery, table: pa.Table, spans: Spans, matches: Matches, store: ColumnStore, strings: StringPool
+) -> pa.Table:
+    """One row a match; event number n is row n of `table`. `NotCompilable` where a RETURN has no program."""
+    schema = result_schema(query, table.schema)
+    columns = Columns(table)
+    returned = Returned.of(query, columns, store, strings)
+    hashes = used_hashes(query, table, spans.step, matches)
+    pieces = []
+    for part in _pieces(matches, in_order(matches, spans)):
+        selected = Selected.of(query, matches, part.order)
+        arrays = _common(query, columns, part, selected, schema)
+        arrays["match_id"] = match_ids(query, selected, hashes)
+        if query.returns is None:
+            arrays |= {c.variable: _variable(columns, selected, c.variable, schema) for c in query.positives}
+        for column in query.returns or ():
+            if isinstance(column.value, Whole):
+                arrays[column.name] = _variable(columns, selected, column.value.variable, schema, column.name)
+        arrays |= returned.columns(selected)
+        pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
+    return pa.concat_tables(pieces)
+
+
+def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Matches) -> pa.Table:
+    """One row per run start that never became a match: how far it came."""
+    schema = timeout_schema(query, table.schema)
+    columns = Columns(table)
+    pieces = []
+    for part in _pieces(prefixes, in_order(prefixes, spans)):
+        selected = Selected.of(query, prefixes, part.order)
+        arrays = _common(query, columns, part, selected, schema)
+        arrays["stream"] = constant(str(query.timeouts), selected.size)
+        arrays["reached"] = pa.array(_reached(selected))
+        arrays |= {c.variable: _variable(columns, selected, c.variable, schema) for c in query.positives}
+        pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
+    return pa.concat_tables(pieces)
+
+
+def _pieces(matches: Matches, ordered: Ordered) -> Iterator[Ordered]:
+    """One piece at least, and at least one match in each."""
+    if len(matches.events) <= PIECE:
+        yield ordered
+        return
+    references = np.cumsum(np.diff(matches.offsets)[ordered.order])
+    begin = 0
+    while begin < len(references):
+        before = references[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(references, before + PIECE, side="right")))
+        part = slice(begin, end)
+        yield Ordered(ordered.order[part], ordered.start[part], ordered.end[part])
+        begin = end
+
+
+def _common(
+    query: BoundQuery, columns: Columns, part: Ordered, selected: Selected, schema: pa.Schema
+) -> dict[str, pa.Array]:
+    time = schema.field("start").type
+    arrays = {
+        "query": constant(query.name, selected.size),
+        "start": time_column(part.start, time),
+        "end": time_column(part.end, time),
+    }
+    if query.partition:
+        arrays["key"] = columns.events(selected.first, schema.field("key").type)
+    return arrays
+
+
+def _variable(
+    columns: Columns, selected: Selected, variable: str, schema: pa.Schema, name: str | None = None
+) -> pa.Array:
+    """A struct or a list of structs for each match."""
+    kind = schema.field(name or variable).type
+    if variable in selected.singles:
+        return columns.events(selected.singles[variable], kind)
+    return columns.event_lists(*selected.lists[variable], kind)
+
+
+def _reached(selected: Selected) -> Ints:
+    """How many variables are present in each match."""
+    reached = np.zeros(selected.size, np.int64)
+    for rows in selected.singles.values():
+        reached += rows >= 0
+    for _, offsets in selected.lists.values():
+        reached += offsets[1:] > offsets[:-1]
+    return reached

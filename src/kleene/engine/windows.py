@@ -1,0 +1,36 @@
+"""When a window is closed: nothing that comes can lie in it any more (the semantics page §3, Negation, and §5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.kernels.expression import Ints
+from kleene.pattern.clock import Window
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Closing:
+    """How far time has come."""
+
+    window: Window | None
+    # [event]: where windows begin to be measured.
+    starts: Ints
+    # Up to where time has passed; None: to the end of the stream.
+    watermark: int | None
+    # Of windows of positions: [event] the code of the partition, and [code] the greatest position met in it.
+    partitions: Ints
+    positions: Ints
+
+    def closed(self, first: Ints) -> Flags:
+        """Whether the windows that begin with these events are closed."""
+        if self.watermark is None or self.window is None:
+            return np.full(len(first), self.watermark is None)
+        starts = self.starts[first]
+        if self.window.events:
+            return self.positions[self.partitions[first]] - starts >= self.window.size + self.window.inclusive
+        return starts < self.watermark - self.window.size

@@ -1,0 +1,117 @@
+"""The matches of a compressed result, one at a time, as the rows that OUTPUT ALL gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.errors import NotCompressed, did_you_mean
+from kleene.frames.graph import Graph, Place, paths
+from kleene.frames.identity import match_id
+from kleene.frames.kinds import Kind, kind_of
+
+_NEEDED = ("query", "end", "graph")
+_NUMBERS = ("offsets", "predecessors", "ends", "hashes")
+
+
+def decompressed(rows: Any) -> Iterator[dict[str, Any]]:
+    """The matches of what `match` gave for OUTPUT COMPRESSED, in the order of its rows; nothing is found in advance."""
+    kind = kind_of(rows)
+    if kind is Kind.ROWS:
+        for row in rows:
+            _check(row)
+    else:
+        _check(_names(rows, kind))
+    return (match for row in _each(rows, kind) for match in matches_of(row))
+
+
+def matches_of(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The matches of one row: starts from the latest, then events in pattern order canonically, shorter lists first."""
+    if not isinstance(row["graph"], Mapping):
+        raise NotCompressed(
+            f"a graph is a struct, not a {type(row['graph']).__name__}", hint="keep the column as `match` returned it"
+        )
+    graph = Graph.of(row["graph"])
+    digest = bytes.fromhex(graph.digest)
+    key = row.get("key")
+    for path in paths(graph):
+        groups = _by_variable(graph, path)
+        first = path[0][1]
+        match: dict[str, Any] = {
+            "match_id": match_id(digest, ([graph.hashes[event] for event in group] for group in groups)),
+            "query": row["query"],
+            "start": graph.starts[first],
+            "end": row["end"],
+        }
+        if key is not None:
+            match["key"] = {name: graph.events[first][name] for name in key}
+        for variable, group in zip(graph.variables, groups, strict=True):
+            events = [_event(graph.events[event], variable.columns) for event in group]
+            match[variable.name] = events if variable.is_list else events[0] if events else None
+        yield match
+
+
+def _by_variable(graph: Graph, path: Iterable[Place]) -> list[list[int]]:
+    groups: list[list[int]] = [[] for _ in graph.variables]
+    for variable, event in path:
+        groups[variable].append(event)
+    return groups
+
+
+def _event(event: Mapping[str, Any], columns: tuple[str, ...] | None) -> dict[str, Any]:
+    """A fresh dict, since the same event stands in many matches."""
+    return dict(event) if columns is None else {name: event[name] for name in columns}
+
+
+# Kinds of tables -----------------------------------------------------------------------------------------------------
+
+
+def _check(names: Iterable[str]) -> None:
+    there = list(names)
+    missing = next((name for name in reversed(_NEEDED) if name not in there), None)
+    if missing is not None:
+        raise NotCompressed(
+            f"these rows have no column `{missing}`",
+            hint=did_you_mean(missing, there)
+            if missing != "graph"
+            else "pass what `match` gives with OUTPUT COMPRESSED",
+        )
+
+
+def _names(rows: Any, kind: Kind) -> Iterable[str]:
+    if kind is Kind.STREAMS:
+        raise NotCompressed("one dict is no table", hint="pass a list of rows")
+    if kind is Kind.ARROW:
+        return rows.schema.names  # type: ignore[no-any-return]
+    if kind is Kind.POLARS:
+        return rows.collect_schema().names()  # type: ignore[no-any-return]
+    return rows.columns  # type: ignore[no-any-return]
+
+
+def _each(rows: Any, kind: Kind) -> Iterator[Mapping[str, Any]]:
+    if kind is Kind.ROWS:
+        return iter(rows)
+    if kind is Kind.POLARS:
+        return (rows.collect() if hasattr(rows, "collect") else rows).iter_rows(named=True)  # type: ignore[no-any-return]
+    if kind is Kind.SPARK:
+        return (row.asDict(recursive=True) for row in rows.toLocalIterator())
+    if kind is Kind.PANDAS:
+        names = list(rows.columns)
+        return (dict(zip(names, values, strict=True)) for values in zip(*(rows[name] for name in names), strict=True))
+    return _arrow_rows(rows)
+
+
+def _arrow_rows(table: pa.Table | pa.RecordBatch) -> Iterator[Mapping[str, Any]]:
+    names = [name for name in table.schema.names if name != "graph"]
+    for place in range(table.num_rows):
+        row = {name: table.column(name)[place].as_py() for name in names}
+        yield {**row, "graph": _graph_value(table.column("graph")[place])}
+
+
+def _graph_value(graph: pa.Scalar) -> Any:
+    """A graph can have millions of links, which NumPy hands over sooner."""
+    if not pa.types.is_struct(graph.type) or not graph.is_valid:
+        return graph.as_py()
+    return {name: part.values.to_numpy() if name in _NUMBERS else part.as_py() for name, part in graph.items()}

@@ -1,0 +1,111 @@
+"""Values taken by row number, and flat matches taken apart by variable: what columns of results are built from."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kleene.kernels.jit import compiled, inlined
+
+Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+# Numbers of rows: 32 bits wide, where that is enough; negative where there is no row.
+Rows = NDArray[np.signedinteger]
+
+
+@compiled
+def gather(values: NDArray[np.generic], rows: Rows, out: NDArray[np.generic]) -> None:
+    """The value at each row; where there is no row, any value."""
+    for place in range(len(rows)):
+        out[place] = values[max(rows[place], 0)]
+
+
+@compiled
+def gather_bits(bits: Bytes, first: int, rows: Rows, out: Bytes) -> int:
+    """The bit at each row, clear where there is no row; how many are clear.
+
+    bits   [byte]: eight values a byte, the first one the lowest bit; `first` bits come before that of row 0
+    out    [byte]: likewise, from bit 0
+    """
+    clear = 0
+    for byte in range(len(out)):
+        made = 0
+        for place in range(8 * byte, min(8 * byte + 8, len(rows))):
+            bit = 0
+            if rows[place] >= 0:
+                at = first + rows[place]
+                bit = (np.int64(bits[at >> 3]) >> (at & 7)) & 1
+            made |= bit << (place & 7)
+            clear += 1 - bit
+        out[byte] = made
+    return clear
+
+
+@inlined
+def run_end(variables: Bytes, begin: int, stop: int, variable: int) -> int:
+    """Where references to a variable end that begin at `begin`, if there are any; those to later ones follow."""
+    if begin == stop or variables[begin] != variable:
+        return begin
+    if variables[stop - 1] == variable:
+        return stop
+    low, high = begin, stop - 1
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if variables[middle] == variable:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@compiled
+def by_variable(
+    offsets: Ints,
+    events: Ints,
+    variables: Bytes,
+    order: Ints,
+    places: Ints,
+    first: Rows,
+    singles: Rows,
+    begins: Ints,
+    sizes: Ints,
+) -> None:
+    """Take matches apart.
+
+    offsets, events, variables   as in `engine.matches.Matches`
+    order     [match of the result]: the number of a match
+    places    [variable]: its row in `singles`, or, as -1 - row, in `begins` and `sizes`
+    first     [match of the result]: its first event
+    singles   [single variable, match of the result]: its event, -1 where it is absent
+    begins    [Kleene variable, match of the result]: where its references begin
+    sizes     [Kleene variable, match of the result]: how many there are
+    """
+    for made in range(len(order)):
+        at, stop = offsets[order[made]], offsets[order[made] + 1]
+        first[made] = events[at]
+        if not len(sizes) and stop - at == len(places):
+            for variable in range(len(places)):
+                singles[variable, made] = events[at + variable]
+            continue
+        for variable in range(len(places)):
+            place = places[variable]
+            if place >= 0:
+                present = at < stop and variables[at] == variable
+                singles[place, made] = events[at] if present else -1
+                at += 1 if present else 0
+            else:
+                end = run_end(variables, at, stop, variable)
+                begins[-1 - place, made] = at
+                sizes[-1 - place, made] = end - at
+                at = end
+
+
+@compiled
+def fill_lists(events: Ints, begins: Ints, sizes: Ints, out: Rows) -> None:
+    """The events of a Kleene variable, those of one match after those of another."""
+    at = 0
+    for match in range(len(begins)):
+        begin = begins[match]
+        for place in range(sizes[match]):
+            out[at + place] = events[begin + place]
+        at += sizes[match]

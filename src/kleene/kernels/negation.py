@@ -1,0 +1,67 @@
+"""Negation on complete matches (SASE §3.3): events of a negated class by partition and step, looked up by interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
+from kleene.kernels.jit import compiled
+from kleene.kernels.timeline import outside
+
+# Where a negated component stands.
+AT_START, BETWEEN, AT_END = range(3)
+
+
+@compiled
+def forbidden(
+    where: int,
+    bindings: Ints,  # [match, slot]: what the conditions read
+    groups: Groups,
+    group: Ints,  #     [match]: its aggregates
+    keys: Ints,  #      [match]: the code of its partition, or 0
+    floors: Ints,  #    [match]: the step of the left neighbour; −1 at the start
+    ceilings: Ints,  #  [match]: before which step the event must end
+    firsts: Ints,  #    [match]: its first event
+    lasts: Ints,  #     [match]: its last event
+    begin: Ints,  #     [key]: where the negated events of each key begin in `others`
+    others: Ints,  #    negated events, by key, then by step
+    steps: Ints,  #     [event]
+    lefts: Ints,  #     [event]: x is before y when steps[x] < lefts[y]
+    starts: Ints,
+    ends: Ints,
+    size: int,  #       of the window
+    inclusive: bool,
+    program: Code,
+    events: Events,
+    texts: Texts,
+    stack: Stack,
+    negated: int,  #    the slot of the negated event
+    out: npt.NDArray[np.bool_],
+) -> None:
+    """Mark the matches in whose interval an event of the negated class satisfies the conditions."""
+    for row in range(bindings.shape[0]):
+        if keys[row] < 0 or keys[row] + 1 >= begin.size:
+            continue
+        low, high = begin[keys[row]], begin[keys[row] + 1]
+        end = high
+        while low < high:
+            middle = (low + high) // 2
+            if steps[others[middle]] <= floors[row]:
+                low = middle + 1
+            else:
+                high = middle
+        for at in range(low, end):
+            other = others[at]
+            if steps[other] >= ceilings[row]:
+                break
+            if lefts[other] <= floors[row]:
+                continue
+            if where == AT_START and outside(ends[lasts[row]] - starts[other], size, inclusive):
+                continue
+            if where == AT_END and outside(ends[other] - starts[firsts[row]], size, inclusive):
+                break
+            bindings[row, negated] = other
+            if holds(program, events, texts, bindings, row, groups, group[row], stack):
+                out[row] = True
+                break

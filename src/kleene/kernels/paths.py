@@ -1,0 +1,221 @@
+"""The runs behind a match: walks back along the links of `automaton.Runs`, as lists or as a graph.
+
+A walk goes only to nodes from which a first event that is late enough can be reached, so none of them is in vain and
+the work is linear in what is written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.kernels.automaton import Runs
+from kleene.kernels.expression import Bytes, Ints
+from kleene.kernels.jit import compiled
+from kleene.kernels.timeline import outside
+
+
+@compiled
+def write_paths(
+    nodes: Ints,  #     completed runs
+    lowest: Ints,  #    [node]: where their first event must start, or later
+    starts: Ints,  #    [event]
+    variables: Bytes,  # [state]: the variable of the query
+    runs: Runs,
+    most: int,  #       paths of one node
+) -> tuple[Ints, Ints, Bytes]:
+    """Offsets, events and variables of all runs, those of one node together; of one node one more than `most` at most."""
+    offsets = np.zeros(1024, np.int64)
+    events = np.empty(4096, np.int64)
+    kinds = np.empty(4096, np.uint8)
+    path = np.empty(64, np.int32)  #   [depth]: the node, from the completed one back
+    cursor = np.empty(64, np.int32)  # [depth]: the next link to follow; −2: try to begin here first
+    written = 0
+    used = 0
+    for place in range(nodes.size):
+        begun = written
+        depth = 0
+        path[0] = nodes[place]
+        cursor[0] = -2
+        while depth >= 0:
+            node = path[depth]
+            if cursor[depth] == -2:
+                cursor[depth] = runs.link[node]
+                if runs.starts[node] and starts[runs.event[node]] >= lowest[place]:
+                    if written + 2 > offsets.size:
+                        grown = np.zeros(2 * offsets.size, np.int64)
+                        grown[: offsets.size] = offsets
+                        offsets = grown
+                    while used + depth + 1 > events.size:
+                        more_events = np.empty(2 * events.size, np.int64)
+                        more_events[:used] = events[:used]
+                        events = more_events
+                        more_kinds = np.empty(2 * kinds.size, np.uint8)
+                        more_kinds[:used] = kinds[:used]
+                        kinds = more_kinds
+                    for back in range(depth, -1, -1):
+                        events[used] = runs.event[path[back]]
+                        kinds[used] = variables[runs.state[path[back]]]
+                        used += 1
+                    written += 1
+                    offsets[written] = used
+                    if written - begun > most:
+                        break
+                continue
+            link = cursor[depth]
+            while link >= 0 and starts[runs.newest[runs.origin[link]]] < lowest[place]:
+                link = runs.following[link]
+            if link < 0:
+                depth -= 1
+                continue
+            cursor[depth] = runs.following[link]
+            depth += 1
+            if depth == path.size:
+                longer = np.empty(2 * path.size, np.int32)
+                longer[:depth] = path
+                path = longer
+                further = np.empty(2 * cursor.size, np.int32)
+                further[:depth] = cursor
+                cursor = further
+            path[depth] = runs.origin[link]
+            cursor[depth] = -2
+    return offsets[: written + 1], events[:used], kinds[:used]
+
+
+@compiled
+def write_graphs(
+    offsets: Ints,  #   [row + 1]: where the completed nodes of each row begin in `nodes`
+    nodes: Ints,  #     completed runs, those of one completing event together
+    lowest: Ints,  #    [row]
+    starts: Ints,  #    [event]
+    variables: Bytes,  # [state]
+    runs: Runs,
+    place: npt.NDArray[np.int32],  # [node]: room, all −1
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+    """The runs of each row as a graph, nodes numbered through all rows: where the nodes of each row begin, their
+    events and variables, where the links of each begin, the nodes that they lead back to (−1: a run begins here), and
+    the nodes in which the completed ones were written."""
+    node_offsets = np.zeros(offsets.size, np.int64)
+    events, kinds = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    link_offsets, links = np.zeros(1024, np.int64), np.empty(1024, np.int64)
+    ends = np.empty(nodes.size, np.int64)
+    reached = np.empty(64, np.int32)
+    made = 0
+    linked = 0
+    for row in range(offsets.size - 1):
+        size = 0
+        for end in range(offsets[row], offsets[row + 1]):
+            while size + 1 >= reached.size:
+                reached = _longer(reached)
+            if place[nodes[end]] < 0:
+                place[nodes[end]] = 0
+                reached[size] = nodes[end]
+                size += 1
+        at = 0
+        most_links = 0
+        while at < size:
+            link = runs.link[reached[at]]
+            at += 1
+            most_links += 1
+            while link >= 0:
+                origin = runs.origin[link]
+                link = runs.following[link]
+                if starts[runs.newest[origin]] < lowest[row]:
+                    continue
+                most_links += 1
+                if place[origin] < 0:
+                    if size == reached.size:
+                        reached = _longer(reached)
+                    place[origin] = 0
+                    reached[size] = origin
+                    size += 1
+        while made + size + 1 > events.size:
+            events, kinds, link_offsets = _longer(events), _longer(kinds), _longer(link_offsets)
+        while linked + most_links > links.size:
+            links = _longer(links)
+        # From the earliest to the latest, so that every link leads back.
+        ordered = np.sort(reached[:size])
+        for number in range(size):
+            place[ordered[number]] = number
+        for number in range(size):
+            node = ordered[number]
+            events[made + number] = runs.event[node]
+            kinds[made + number] = variables[runs.state[node]]
+            before = linked
+            link = runs.link[node]
+            while link >= 0:
+                origin = runs.origin[link]
+                link = runs.following[link]
+                if starts[runs.newest[origin]] >= lowest[row]:
+                    links[linked] = made + place[origin]
+                    linked += 1
+            if linked > before and runs.starts[node] and starts[runs.event[node]] >= lowest[row]:
+                links[linked] = -1
+                linked += 1
+            link_offsets[made + number + 1] = linked
+        for end in range(offsets[row], offsets[row + 1]):
+            ends[end] = made + place[nodes[end]]
+        for number in range(size):
+            place[ordered[number]] = -1
+        made += size
+        node_offsets[row + 1] = made
+    return node_offsets, events[:made], kinds[:made], link_offsets[: made + 1], links[:linked], ends
+
+
+@compiled
+def _longer(array: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
+    grown = np.empty(2 * array.size, array.dtype)
+    grown[: array.size] = array
+    return grown
+
+
+@compiled
+def longest_prefixes(
+    begin: int,  #  nodes from here on are new
+    end: int,
+    starts: Ints,
+    ends: Ints,
+    size: int,  #   of the window
+    inclusive: bool,
+    runs: Runs,
+    best: npt.NDArray[np.int32],  # [event]: the run from this first event that came furthest, or −1
+) -> None:
+    """Most components first, then canonical order (the semantics page §3, TIMEOUTS). Runs are not merged here."""
+    one, other = np.empty(64, np.int32), np.empty(64, np.int32)
+    for node in range(begin, end):
+        first = runs.newest[node]
+        if outside(ends[runs.event[node]] - starts[first], size, inclusive):
+            continue
+        known = best[first]
+        if known < 0 or runs.state[node] > runs.state[known]:
+            best[first] = node
+            continue
+        if runs.state[node] < runs.state[known]:
+            continue
+        lengths = np.zeros(2, np.int64)
+        for side in range(2):
+            at = np.int32(node) if side == 0 else known
+            while True:
+                if lengths[side] == one.size:
+                    one, other = _longer(one), _longer(other)
+                if side == 0:
+                    one[lengths[side]] = at
+                else:
+                    other[lengths[side]] = at
+                lengths[side] += 1
+                if runs.link[at] < 0:
+                    break
+                at = runs.origin[runs.link[at]]
+        place = 1
+        earlier = lengths[0] < lengths[1]
+        while place <= min(lengths[0], lengths[1]):
+            left, right = one[lengths[0] - place], other[lengths[1] - place]
+            if runs.state[left] != runs.state[right]:
+                earlier = runs.state[left] > runs.state[right]
+                break
+            if runs.event[left] != runs.event[right]:
+                earlier = runs.event[left] < runs.event[right]
+                break
+            place += 1
+        if earlier:
+            best[first] = node

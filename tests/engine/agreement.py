@@ -1,0 +1,147 @@
+"""Random queries and streams on the engine, at once and in pieces, beside the reference."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from unittest import mock
+
+import pyarrow as pa
+
+from kleene.engine import held
+from kleene.engine.engine import Engine
+from kleene.engine.timeline import integers
+from kleene.errors import KleeneError
+from kleene.frames.arrow import schema_on
+from kleene.frames.streams import to_table
+from kleene.optimize.planner import RULES, plan_query
+from kleene.pattern import Query, Schema
+from kleene.pattern.query import BoundQuery
+from kleene.plan.program import NotCompilable
+from kleene.plan.settings import Settings
+from kleene.testing.generators import GeneratedCase, schema_of
+from kleene.testing.process import Tables, table_outputs
+
+SETTINGS = [
+    Settings(),
+    *(Settings(without=frozenset({name})) for name, _ in RULES),
+    Settings(without=frozenset(dict(RULES))),
+]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query that the engine can run, its events, and what the reference says."""
+
+    text: str
+    bound: BoundQuery
+    table: pa.Table
+    expected: Tables
+
+
+def pair_of(case: GeneratedCase) -> Pair | None:
+    """None when the query is wrong, too much for the reference, or stays there."""
+    schema = Schema(**schema_of(case))
+    query = Query(case.query_text, params=dict(case.params or {}))
+    try:
+        table, given = to_table(case.events, schema.declaring(query.tree.declarations))
+        bound = query.bind(schema_on(table.schema, given))
+        if plan_query(bound).fallback is not None:
+            return None
+        return Pair(case.query_text, bound, table, table_outputs(table, [query], schema=given, warned=True))
+    except KleeneError:
+        return None
+
+
+@dataclass
+class Ran:
+    matches: list[str]
+    timeouts: list[str]
+    bad: int
+
+
+def at_once(pair: Pair, settings: Settings, draw: random.Random) -> Ran:
+    """Rows shuffled, in two chunks: neither may matter."""
+    rows = list(range(pair.table.num_rows))
+    draw.shuffle(rows)
+    halves = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    table = pa.concat_tables([pair.table.take(pa.array(half, pa.int64())) for half in halves])
+    engine = Engine(pair.bound, settings)
+    bad = engine.process(table).bad
+    made = engine.finish()
+    return Ran(content(made.matches), content(made.timeouts), len(bad))
+
+
+def in_pieces(pair: Pair, settings: Settings, draw: random.Random, *, saving: bool) -> Ran:
+    """Rows a little out of order, in batches with a watermark; restored from a snapshot between some of them."""
+    budget = replace(settings.budget, state_bytes=1 << 40)
+    engine = Engine(pair.bound, replace(settings, budget=budget))
+    table = pair.table
+    times = [value.as_py() for value in table.column(pair.bound.schema.time)]
+    known = integers(table.filter(pa.array([time is not None for time in times])).column(pair.bound.schema.time))
+    ends: list[int | None] = []
+    following = iter(known.tolist())
+    for time in times:
+        ends.append(None if time is None else next(following))
+    noise = draw.choice([0, 0, 2, 5])
+    order = sorted(range(len(ends)), key=lambda row: (ends[row] or 0) + draw.randint(0, noise))
+    ran = Ran([], [], 0)
+    at = 0
+    while at < len(order):
+        size = draw.randint(1, max(1, len(order) // 2))
+        batch = table.take(pa.array(order[at : at + size], pa.int64()))
+        at += size
+        left = [end for end in (ends[row] for row in order[at:]) if end is not None]
+        watermark = min(left, default=max(known.tolist(), default=0) + 1) - draw.choice([0, 0, 1])
+        made = engine.process(batch, None if draw.random() < 0.2 else watermark)
+        assert made.late is not None
+        assert made.late.num_rows == 0
+        ran.matches += content(made.matches)
+        ran.timeouts += content(made.timeouts)
+        ran.bad += len(made.bad)
+        if saving and draw.random() < 0.5:
+            other = draw.choice([settings, Settings()])
+            engine = Engine.restore(pair.bound, engine.snapshot(), replace(other, budget=budget))
+    made = engine.finish()
+    ran.matches += content(made.matches)
+    ran.timeouts += content(made.timeouts)
+    return ran
+
+
+@contextmanager
+def eager_rebuilding() -> Iterator[None]:
+    """Make the store anew at every chance, not only when it is worth it."""
+    with mock.patch.object(held, "_WORTH_IT", 0):
+        yield
+
+
+def content(table: pa.Table | None) -> list[str]:
+    """Every row whole, ids included, but for the graphs: these may differ, what they hold is compared elsewhere."""
+    if table is None:
+        return []
+    return [repr({name: value for name, value in row.items() if name != "graph"}) for row in table.to_pylist()]
+
+
+def check(pair: Pair, settings: Settings, draw: random.Random) -> bool:
+    """Whether the engine ran it: what has no program stays on the reference."""
+    try:
+        _check(pair, settings, draw)
+    except NotCompilable:
+        return False
+    return True
+
+
+def _check(pair: Pair, settings: Settings, draw: random.Random) -> None:
+    expected, timeouts = content(pair.expected.matches), content(pair.expected.timeouts)
+    whole = at_once(pair, settings, draw)
+    assert sorted(whole.matches) == sorted(expected), pair.text
+    assert whole.matches == expected, f"the order differs: {pair.text}"
+    assert sorted(whole.timeouts) == sorted(timeouts), pair.text
+    assert whole.bad == pair.expected.bad_rows.num_rows
+    with eager_rebuilding():
+        pieces = in_pieces(pair, settings, draw, saving=draw.random() < 0.5)
+    assert sorted(pieces.matches) == sorted(expected), f"in pieces: {pair.text}"
+    assert sorted(pieces.timeouts) == sorted(timeouts), f"in pieces: {pair.text}"
+    assert pieces.bad == pair.expected.bad_rows.num_rows
