@@ -7,13 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from kleene.engine.bits import Bits
+from kleene.engine.bits import Bits, scan
 from kleene.engine.budget import Accounts
 from kleene.engine.columns import ColumnStore
 from kleene.engine.computation_state import computation_state
 from kleene.engine.growing import with_room
 from kleene.engine.linking import groups, link, link_aggregates
-from kleene.engine.masks import members, passing
 from kleene.engine.negation import NegatedEvents, Suspects
 from kleene.engine.programs import depth_of, joined
 from kleene.engine.statistics import ComponentCounts
@@ -31,7 +30,7 @@ from kleene.optimize.compile_expression import compile_clauses
 from kleene.pattern.nodes import Kind
 from kleene.pattern.query import BoundQuery
 from kleene.plan.layout import Column
-from kleene.plan.physical import Absence, AutomatonPlan
+from kleene.plan.physical import Absence, AutomatonPlan, StatePlan
 
 Flags = npt.NDArray[np.bool_]
 _CONTIGUOUS = (SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY)
@@ -171,21 +170,17 @@ class AutomatonExecutor:
 
     def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
         """What each event of a batch could be here."""
-        made = Bits.none(len(in_partition))
-        for number, state in enumerate(self.plan.states):
-            member = members(state.component, columns, self._strings) & in_partition
-            begun = passing(member, state.begin.mask, columns, self._strings)
-            made.begins[:] |= begun.astype(np.int64) << number
-            self._seen[0, number] += np.count_nonzero(member)
-            if state.component.kind is Kind.KLEENE:
-                taken = passing(member, state.take.mask, columns, self._strings)
-                made.takes[:] |= taken.astype(np.int64) << number
-                begun = begun | taken
-            self._seen[1, number] += np.count_nonzero(begun)
-        for place, absence in enumerate(self.plan.absences):
-            member = members(absence.scan.component, columns, self._strings)
-            made.absents[:] |= passing(member, absence.scan.mask, columns, self._strings).astype(np.int64) << place
-        return made
+        states, strings = self.plan.states, self._strings
+        begins = scan([(state.component, state.begin.mask) for state in states], columns, strings, in_partition)
+        kleene = [(state.component, state.take.mask) if self._is_kleene(state) else None for state in states]
+        takes = scan(kleene, columns, strings, in_partition)
+        absents = scan([(a.scan.component, a.scan.mask) for a in self.plan.absences], columns, strings)
+        self._seen += begins.seen, np.maximum(begins.passed, takes.passed)
+        return Bits(begins.bits, takes.bits, absents.bits)
+
+    @staticmethod
+    def _is_kleene(state: StatePlan) -> bool:
+        return state.component.kind is Kind.KLEENE
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
         """Offer the store's events from `begin` on; `keys` is how many partitions there are."""
@@ -248,7 +243,7 @@ class AutomatonExecutor:
         by_node = (
             "event",
             "state",
-            "count",
+            "number",
             "newest",
             "oldest",
             "starts",

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from kleene.engine.columns import NO_TYPE, ColumnStore
+from kleene.engine.masks import mask, members
+from kleene.engine.strings import StringPool
 from kleene.kernels.expression import Ints
+from kleene.pattern.expressions import Clause
+from kleene.pattern.nodes import Component
+
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,14 +27,60 @@ class Bits:
     absents: Ints
 
     @property
-    def any(self) -> npt.NDArray[np.bool_]:
+    def any(self) -> Flags:
         """Whether it could be anything."""
-        useful: npt.NDArray[np.bool_] = (self.begins | self.takes | self.absents) != 0
+        useful: Flags = (self.begins | self.takes | self.absents) != 0
         return useful
 
     def take(self, places: Ints) -> Bits:
         return Bits(self.begins[places], self.takes[places], self.absents[places])
 
-    @staticmethod
-    def none(size: int) -> Bits:
-        return Bits(*(np.zeros(size, np.int64) for _ in range(3)))
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Which events satisfy what components ask of one event alone."""
+
+    # [event]: one bit a component.
+    bits: Ints
+    # [component]: how many events are of its classes, and how many of these satisfy its conditions.
+    seen: Ints
+    passed: Ints
+
+
+def scan(
+    asked: Sequence[tuple[Component, Sequence[Clause]] | None],
+    columns: ColumnStore,
+    strings: StringPool,
+    among: Flags | None = None,
+) -> Scan:
+    """Where nothing but the type is asked, one look-up by type answers for all components.
+
+    asked   a component and its conditions on one event; None is a bit that stays 0
+    among   the events that count; None: all of them
+    """
+    types = columns.types
+    kinds = int(types.max(initial=NO_TYPE)) - NO_TYPE + 1
+    names = {name for part in asked if part is not None for name in part[0].types}
+    codes = {name: strings.code(name) - NO_TYPE for name in names}
+    by_type = np.zeros(max(kinds, *codes.values(), 1) + 1, np.int64)
+    counted = np.bincount(types - NO_TYPE, minlength=len(by_type))
+    bits = np.zeros(len(types), np.int64)
+    seen, passed = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
+    for place, part in enumerate(asked):
+        if part is None:
+            continue
+        component, clauses = part
+        if not clauses and not any(kind.predicate for kind in component.classes):
+            own = [codes[name] for name in component.types]
+            by_type[own] |= 1 << place
+            seen[place] = passed[place] = counted[own].sum()
+            continue
+        member = members(component, columns, strings)
+        good = member & mask(clauses, columns, strings) if clauses else member
+        seen[place], passed[place] = np.count_nonzero(member), np.count_nonzero(good)
+        bits |= good.astype(np.int64) << place
+    if by_type.any():
+        bits |= by_type[types - NO_TYPE]
+    if among is not None and not among.all():
+        bits[~among] = 0
+    return Scan(bits, seen, passed)

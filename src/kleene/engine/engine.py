@@ -112,15 +112,14 @@ class Engine:
         if self._held is None:
             self._held = Held(self.query, self.plan, self.settings, self._accounts, table)
         held = self._held
-        arrived = held.arrived(table, self._step)
-        self._step = arrived.following
-        held.take_in(arrived.events)
+        arrived, self._step = held.arrived(table, self._step)
+        held.take_in(arrived)
         passed = None if watermark is None else self._arrivals.watermark
         made = held.settle(passed)
         if watermark is not None:
             self._held = held.lighter(self._arrivals.watermark)
             self._within_budget()
-        relevant = Statistics(relevant=arrived.events.rows.num_rows)
+        relevant = Statistics(relevant=arrived.rows.num_rows)
         return Batch(made.matches, made.timeouts, made.compressed, statistics=relevant)
 
     def _within_budget(self) -> None:

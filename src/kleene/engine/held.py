@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -11,17 +9,17 @@ from kleene.engine import snapshots
 from kleene.engine.automaton import AutomatonExecutor
 from kleene.engine.budget import Accounts
 from kleene.engine.columns import ColumnStore
-from kleene.engine.growing import Growing, with_room
+from kleene.engine.growing import Growing
+from kleene.engine.intake import Intake
 from kleene.engine.keys import KeyCoder
-from kleene.engine.row_types import row_types
 from kleene.engine.selection import Results, Selection
 from kleene.engine.sequence import SequenceExecutor
 from kleene.engine.store import Arrived, EventStore
 from kleene.engine.strings import StringPool
-from kleene.engine.timeline import canonical_order, integers, order_of
+from kleene.engine.timeline import integers
 from kleene.engine.windows import Closing
 from kleene.kernels.expression import Ints
-from kleene.kernels.keys import BEFORE, COUNTED, count_positions
+from kleene.kernels.keys import BEFORE, COUNTED
 from kleene.kernels.timeline import Timeline
 from kleene.lang.tree import SelectionStrategy
 from kleene.pattern.expressions import Clause, Node, references
@@ -32,14 +30,6 @@ from kleene.plan.settings import Settings
 Executor = SequenceExecutor | AutomatonExecutor
 # The store is made anew when it holds more dead events than living ones, and at least so many.
 _WORTH_IT = 1 << 16
-
-
-@dataclass(frozen=True, eq=False)
-class Settling:
-    """Events that time has passed, and the step that comes after them."""
-
-    events: Arrived
-    following: int
 
 
 class Held:
@@ -53,9 +43,7 @@ class Held:
         self._columns = _columns_read(query)
         columns = ColumnStore.from_table(self._empty, self._columns, query.schema, self.strings)
         self.store = EventStore(columns, self._empty, lasting=query.schema.start is not None)
-        self._partitions = KeyCoder(query.partition, self.strings)
-        # [partition, COUNTED]: positions, where something asks for them.
-        self._counts = np.zeros((1, COUNTED), np.int64)
+        self._intake = Intake(query, self._columns, self.strings)
         self._routing = {
             alternative.key: (KeyCoder(alternative.key, self.strings), Growing(np.zeros(0, np.int64)))
             for alternative in plan.alternatives
@@ -71,55 +59,9 @@ class Held:
         ]
         self._selection = Selection(query, settings, accounts, self.strings)
 
-    @property
-    def _counted(self) -> bool:
-        """Whether places in the partition matter, so that every event must be counted."""
-        window = self._query.window
-        by_position = window is not None and window.events
-        return by_position or self._query.strategy is SelectionStrategy.PARTITION_CONTIGUITY
-
-    # Events in
-
-    def arrived(self, table: pa.Table, step: int) -> Settling:
-        """The events of a table that some component could use, in canonical order."""
-        schema = self._query.schema
-        order = order_of(table, schema)
-        steps = order.step + step
-        following = int(steps[-1]) + 1 if len(steps) else step
-        names, codes = row_types(table, schema)
-        in_order = codes if order.as_given else codes[order.rows]
-        wanted = np.array([name in self._query.types for name in names], np.bool_)[in_order]
-        chosen = np.flatnonzero(wanted)
-        position = ordinal = np.zeros(len(chosen), np.int64)
-        if self._counted:
-            position, ordinal = self._positions(table, order.rows, names, in_order, steps, chosen)
-        rows = order.rows[chosen]
-        events = table if order.as_given and len(chosen) == table.num_rows else table.take(pa.array(rows))
-        start, end, step_of = order.start[chosen], order.end[chosen], steps[chosen]
-        read = self._query.columns_read
-        canonical = canonical_order(events, start, step_of, schema, events.column_names if read is None else read)
-        if canonical is not None:
-            events = events.take(pa.array(canonical))
-            start, end, step_of = start[canonical], end[canonical], step_of[canonical]
-            position, ordinal = position[canonical], ordinal[canonical]
-        columns = ColumnStore.from_table(events, self._columns, schema, self.strings)
-        partition = self._partitions.codes(events)
-        return Settling(Arrived(events, columns, partition, start, end, step_of, position, ordinal), following)
-
-    def _positions(
-        self, table: pa.Table, rows: Ints, names: list[str | None], codes: Ints, steps: Ints, chosen: Ints
-    ) -> tuple[Ints, Ints]:
-        """Places in the partition, irrelevant events counted; an event of a type without the key is in none."""
-        keys = self._partitions.codes(table.take(pa.array(rows)) if self._query.partition else table)
-        keys[~np.array([self._has_key(name) for name in names], np.bool_)[codes]] = -1
-        self._counts = with_room(self._counts, self._partitions.number, 0)
-        position, ordinal = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        count_positions(keys, steps, self._counts, position, ordinal)
-        return position[chosen], ordinal[chosen]
-
-    def _has_key(self, kind: str | None) -> bool:
-        attributes = None if kind is None else self._query.schema.attributes_of(kind)
-        return attributes is None or all(name in attributes for name in self._query.partition)
+    def arrived(self, table: pa.Table, step: int) -> tuple[Arrived, int]:
+        """The events of a table that some component could use, and the step that comes after it."""
+        return self._intake.arrived(table, step)
 
     def take_in(self, arrived: Arrived) -> None:
         """Hold events, and let every executor see them."""
@@ -140,7 +82,7 @@ class Held:
             executor.advance(self.store, begin, made, self._time(executor), self._keys(executor))
 
     def _keys(self, executor: Executor) -> int:
-        coder = self._partitions if executor.key == self._query.partition else self._routing[executor.key][0]
+        coder = self._intake.partitions if executor.key == self._query.partition else self._routing[executor.key][0]
         return max(coder.number, 1)
 
     def _time(self, executor: Executor) -> Timeline:
@@ -168,7 +110,9 @@ class Held:
     def settle(self, watermark: int | None, *, quietly: bool = False) -> Results:
         """Everything that is certain by now; quietly when it was said before."""
         time = self._time(self.executors[0])
-        closing = Closing(self._query.window, time.starts, watermark, self.store.partition, self._counts[:, BEFORE])
+        closing = Closing(
+            self._query.window, time.starts, watermark, self.store.partition, self._intake.counts[:, BEFORE]
+        )
         found = [
             (executor, executor.settle(self.store, self._time(executor), self._keys(executor), closing))
             for executor in self.executors
@@ -187,16 +131,16 @@ class Held:
         forbidden_before = any(absence.after < 0 for plan in self._plan.alternatives for absence in plan.absences)
         length = window.size * (2 if forbidden_before else 1)
         if window.events:
-            latest = self._counts[np.maximum(store.partition[:size], 0), BEFORE]
+            latest = self._intake.counts[np.maximum(store.partition[:size], 0), BEFORE]
             return np.flatnonzero(store.position[:size] >= latest - length - 1)
         return np.flatnonzero(store.end[:size] >= watermark - length)
 
     def lighter(self, watermark: int | None) -> Held:
         """The same without what is not needed, when that is worth the work."""
-        if self.store.size < _WORTH_IT and self._partitions.number < _WORTH_IT:
+        if self.store.size < _WORTH_IT and self._intake.partitions.number < _WORTH_IT:
             return self
         needed = self.needed(watermark)
-        few_keys = self._partitions.number < 2 * len(needed) + _WORTH_IT
+        few_keys = self._intake.partitions.number < 2 * len(needed) + _WORTH_IT
         if 2 * len(needed) + _WORTH_IT > self.store.size and few_keys:
             return self
         return self.rebuilt(needed, watermark)
@@ -214,8 +158,8 @@ class Held:
         store = self.store
         partition = np.maximum(store.partition[numbers], 0)
         columns = {"step": store.step[numbers], "position": store.position[numbers], "ordinal": store.ordinal[numbers]}
-        if self._counted:
-            counts = self._counts[partition]
+        if self._intake.counts_all:
+            counts = self._intake.counts[partition]
             columns |= {f"count_{place}": counts[:, place] for place in range(COUNTED)}
         columns["frontier"] = self._selection.frontier_of(self._frontier_codes(store.partition[numbers]))
         return snapshots.Held(store.rows.take(pa.array(numbers)), pa.table(columns))
@@ -227,11 +171,10 @@ class Held:
         end = integers(rows.column(schema.time))
         start = end if schema.start is None else integers(rows.column(schema.start))
         columns = ColumnStore.from_table(rows, self._columns, schema, self.strings)
-        partition = self._partitions.codes(rows)
-        if self._counted:
-            self._counts = with_room(self._counts, self._partitions.number, 0)
-            for place in range(COUNTED):
-                self._counts[partition[partition >= 0], place] = known[f"count_{place}"][partition >= 0]
+        partition = self._intake.partitions.codes(rows)
+        if self._intake.counts_all:
+            counts = [known[f"count_{place}"] for place in range(COUNTED)]
+            self._intake.count_from(partition, np.stack(counts, axis=1))
         frontier = self._selection.set_frontier(self._frontier_codes(partition), known["frontier"])
         for executor in self.executors:
             if isinstance(executor, AutomatonExecutor):
@@ -244,7 +187,7 @@ class Held:
     @property
     def nbytes(self) -> int:
         executors = sum(executor.nbytes for executor in self.executors)
-        return self.store.nbytes + executors + int(self._counts.nbytes)
+        return self.store.nbytes + executors + int(self._intake.counts.nbytes)
 
 
 def _columns_read(query: BoundQuery) -> list[str]:

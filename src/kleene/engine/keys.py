@@ -23,47 +23,49 @@ class KeyCoder:
     def __init__(self, names: tuple[str, ...], strings: StringPool) -> None:
         self.names = names
         self._strings = strings
-        self._known = np.empty((1024, len(names)), np.int64)
-        self._table = np.full(4096, -1, np.int32)
-        self._number = np.zeros(1, np.int64)
+        self._levels = [_Level() for _ in names]
 
     @property
     def number(self) -> int:
         """How many codes there are."""
-        return int(self._number[0]) if self.names else 1
+        return int(self._levels[-1].number[0]) if self._levels else 1
 
     def codes(self, table: pa.Table) -> Ints:
         """The code of each row's key."""
         codes = np.zeros(table.num_rows, np.int64)
-        if not self.names:
-            return codes
-        values = np.empty((len(self.names), table.num_rows), np.int64)
-        missing = np.zeros(table.num_rows, np.bool_)
-        for place, name in enumerate(self.names):
-            values[place], lacking = _numbers(table.column(name), self._strings)
-            missing |= lacking
+        for name, level in zip(self.names, self._levels, strict=True):
+            codes = level.codes(codes, *_numbers(table.column(name), self._strings))
+        return codes
+
+
+class _Level:
+    """Keys up to one attribute: pairs of what stands before it and its value."""
+
+    def __init__(self) -> None:
+        self._groups, self._values = np.empty(1024, np.int64), np.empty(1024, np.int64)
+        self._table = np.full(4096, -1, np.int32)
+        self.number = np.zeros(1, np.int64)
+
+    def codes(self, groups: Ints, values: Ints, missing: Flags) -> Ints:
+        codes = np.empty(len(values), np.int64)
         at = 0
         while True:
-            at = intern(values, missing, at, self._known, self._table, self._number, codes)
-            if at == table.num_rows:
+            at = self._intern(at, groups, values, missing, codes)
+            if at == len(codes):
                 return codes
             self._make_room()
 
+    def _intern(self, at: int, groups: Ints, values: Ints, missing: Flags, codes: Ints) -> int:
+        return intern(at, groups, values, missing, self._groups, self._values, self._table, self.number, codes)
+
     def _make_room(self) -> None:
         """For four times as many keys; the table is at most half full."""
-        self._known = with_room(self._known, 4 * self.number + 16)
-        self._table = np.full(1 << (2 * len(self._known)).bit_length(), -1, np.int32)
-        known, number = self._known[: self.number].copy(), self.number
-        self._number[0] = 0
-        intern(
-            np.ascontiguousarray(known.T),
-            np.zeros(number, np.bool_),
-            0,
-            self._known,
-            self._table,
-            self._number,
-            np.empty(number, np.int64),
-        )
+        number = int(self.number[0])
+        groups, values = self._groups[:number].copy(), self._values[:number].copy()
+        self._groups, self._values = with_room(self._groups, 4 * number), with_room(self._values, 4 * number)
+        self._table = np.full(1 << (2 * len(self._values)).bit_length(), -1, np.int32)
+        self.number[0] = 0
+        self._intern(0, groups, values, np.zeros(number, np.bool_), np.empty(number, np.int64))
 
 
 def _numbers(column: pa.ChunkedArray, strings: StringPool) -> tuple[Ints, Flags]:
@@ -95,8 +97,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _filled(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
+    """The values, 0 for NULL; arrays that can be written to, because kernels are compiled for these."""
     whole = pc.fill_null(column, 0) if column.null_count else column
-    return np.asarray(whole.to_numpy())
+    values = np.asarray(whole.to_numpy())
+    return values if values.flags.writeable else values.copy()
 
 
 def _flags(column: pa.ChunkedArray) -> Flags:

@@ -45,8 +45,3 @@ def members(component: Component, store: ColumnStore, strings: StringPool) -> Fl
             of_type &= mask(event_class.predicate, store, strings)
         member |= of_type
     return member
-
-
-def passing(member: Flags, clauses: Sequence[Clause], store: ColumnStore, strings: StringPool) -> Flags:
-    """The members of which all clauses hold."""
-    return member & mask(clauses, store, strings) if clauses else member

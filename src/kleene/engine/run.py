@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kleene.frames.rows import BadRow
-from kleene.optimize.planner import plan_query
 from kleene.pattern.query import BoundQuery
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
@@ -24,17 +23,14 @@ class Ran(NamedTuple):
 
 def run_query(query: BoundQuery, table: pa.Table, settings: Settings | None = None) -> Ran | None:
     """What a query gives over a whole table, or None when no executor can run it yet."""
-    plan = plan_query(query, settings)
-    reason = None if plan.fallback is None else plan.fallback.reason
-    if reason is None:
-        from kleene.engine.engine import Engine
+    from kleene.engine.engine import Engine
 
-        try:
-            engine = Engine(query, settings)
-            bad = engine.process(table).bad
-            made = engine.finish()
-            return Ran(made.matches, bad, made.timeouts)
-        except NotCompilable as problem:
-            reason = str(problem)
+    try:
+        engine = Engine(query, settings)
+        bad = engine.process(table).bad
+        made = engine.finish()
+        return Ran(made.matches, bad, made.timeouts)
+    except NotCompilable as problem:
+        reason = str(problem)
     _LOG.info("`%s` runs on the reference evaluator: %s", query.name, reason)
     return None

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from kleene.engine.bits import Bits
+from kleene.engine.bits import Bits, scan
 from kleene.engine.budget import Accounts
 from kleene.engine.columns import ColumnStore
 from kleene.engine.growing import with_room
 from kleene.engine.linking import groups, link
-from kleene.engine.masks import members, passing
 from kleene.engine.matches import Matches
 from kleene.engine.negation import NegatedEvents, Suspects
 from kleene.engine.programs import depth_of, joined
@@ -91,16 +90,10 @@ class SequenceExecutor:
 
     def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
         """What each event of a batch could be here."""
-        made = Bits.none(len(in_partition))
-        for place, scan in enumerate(self._plan.scans):
-            member = members(scan.component, columns, self._strings) & in_partition
-            passed = passing(member, scan.mask, columns, self._strings)
-            self._seen[:, place] += np.count_nonzero(member), np.count_nonzero(passed)
-            made.begins[:] |= passed.astype(np.int64) << place
-        for place, absence in enumerate(self._plan.absences):
-            member = members(absence.scan.component, columns, self._strings)
-            made.absents[:] |= passing(member, absence.scan.mask, columns, self._strings).astype(np.int64) << place
-        return made
+        places = scan([(s.component, s.mask) for s in self._plan.scans], columns, self._strings, in_partition)
+        absents = scan([(a.scan.component, a.scan.mask) for a in self._plan.absences], columns, self._strings)
+        self._seen += places.seen, places.passed
+        return Bits(places.bits, np.zeros(len(in_partition), np.int64), absents.bits)
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
         """Take in the store's events from `begin` on; `keys` is how many partitions there are."""

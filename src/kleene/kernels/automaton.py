@@ -350,7 +350,7 @@ def _forget(state: int, machine: Machine, groups: Groups, node: int) -> None:
 
 @inlined
 def _same_future(new: Int, fresh: int, number: int, machine: Machine, groups: Groups, runs: Runs) -> Int:
-    """A node made of the same event with the same future as a new one; −1 when there is none, and the new one is noted."""
+    """A node of the same event with the same future as a new one; −1 when there is none, and the new one is noted."""
     state = np.int64(runs.state[new])
     if machine.plain[state]:
         if runs.made[state] >= fresh:

@@ -2,60 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Ints
 from kleene.kernels.identity import mix
-from kleene.kernels.jit import compiled, inlined
+from kleene.kernels.jit import compiled
 
 Flags = npt.NDArray[np.bool_]
 
 
-@inlined
-def _slot(values: Ints, row: int, known: Ints, table: npt.NDArray[np.int32]) -> Any:
-    """Where a key is in the table, or where it belongs."""
-    code = np.uint64(0)
-    for column in range(values.shape[0]):
-        code = mix(code * np.uint64(31) + np.uint64(values[column, row]))
-    slot = np.int64(code & np.uint64(table.size - 1))
-    while table[slot] >= 0:
-        same = True
-        for column in range(values.shape[0]):
-            same &= known[table[slot], column] == values[column, row]
-        if same:
-            break
-        slot = (slot + 1) & (table.size - 1)
-    return slot
-
-
 @compiled
 def intern(
-    values: Ints,  #  [column, row]
-    missing: Flags,  # [row]: it has no key
     begin: int,
-    known: Ints,  #   [code, column]: the keys met so far, with room for more
+    groups: Ints,  #    [row]: the code of what stands before this attribute in the key; −1: there is no key
+    values: Ints,  #    [row]
+    missing: Flags,  #  [row]: there is no value
+    known_groups: Ints,  # [code]: the keys met so far, with room for more
+    known_values: Ints,
     table: npt.NDArray[np.int32],  # [hash]: codes by open addressing, −1 where there is none
-    number: Ints,  #  [1]: how many keys are known
-    codes: Ints,  #   [row]: out; −1 where there is no key
+    number: Ints,  #    [1]: how many keys are known
+    codes: Ints,  #     [row]: out; −1 where there is no key
 ) -> int:
-    """The code of each row's key; the first row for which there was no room."""
+    """The code of each pair of a group and a value; the first row for which there was no room."""
+    mask = np.uint64(table.size - 1)
     for row in range(begin, codes.size):
-        if missing[row]:
+        group, value = groups[row], values[row]
+        if missing[row] or group < 0:
             codes[row] = -1
             continue
-        slot = _slot(values, row, known, table)
-        if table[slot] < 0:
-            if number[0] >= known.shape[0] or 2 * number[0] >= table.size:
+        slot = mix(np.uint64(value) + np.uint64(group) * np.uint64(0x9E3779B97F4A7C15)) & mask
+        code = table[slot]
+        while code >= 0 and (known_values[code] != value or known_groups[code] != group):
+            slot = (slot + np.uint64(1)) & mask
+            code = table[slot]
+        if code < 0:
+            if number[0] >= known_values.size or 2 * number[0] >= table.size:
                 return row
-            for column in range(values.shape[0]):
-                known[number[0], column] = values[column, row]
-            table[slot] = number[0]
+            code = np.int32(number[0])
+            known_groups[code] = group
+            known_values[code] = value
+            table[slot] = code
             number[0] += 1
-        codes[row] = table[slot]
-    return codes.size
+        codes[row] = code
+    return int(codes.size)
 
 
 # Columns of what is counted by key.

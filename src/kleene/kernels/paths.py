@@ -24,7 +24,7 @@ def write_paths(
     runs: Runs,
     most: int,  #       paths of one node
 ) -> tuple[Ints, Ints, Bytes]:
-    """Offsets, events and variables of all runs, those of one node together; of one node one more than `most` at most."""
+    """Offsets, events and variables of all runs, those of one node together, and no more than one beyond `most`."""
     offsets = np.zeros(1024, np.int64)
     events = np.empty(4096, np.int64)
     kinds = np.empty(4096, np.uint8)
