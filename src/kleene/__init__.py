@@ -4,20 +4,26 @@
 >>> q = kleene.query("PATTERN SEQ(Shelf a, !(Register b), Exit c) WHERE [tag_id] WITHIN 12 hours")
 """
 
-from kleene.api import Outputs, decompress, infer_schema, match, outputs, query
+from kleene.api import Outputs, Query, decompress, explain, infer_schema, match, outputs, query, why
 from kleene.errors import KleeneError
-from kleene.pattern import Query, Schema
+from kleene.explanation import Explanation
+from kleene.pattern import Schema
+from kleene.plan.settings import Settings
 
 __version__ = "0.1.0"
 __all__ = [
+    "Explanation",
     "KleeneError",
     "Outputs",
     "Query",
     "Schema",
+    "Settings",
     "__version__",
     "decompress",
+    "explain",
     "infer_schema",
     "match",
     "outputs",
     "query",
+    "why",
 ]

@@ -1,14 +1,18 @@
-"""The public face: `query` makes a query, `match` finds its matches, `decompress` unfolds those that are shared."""
+"""The public face: make a query, find its matches, unfold those that are shared, ask how it runs and why not."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
+from kleene import pattern
 from kleene.errors import UnknownSpelling
-from kleene.pattern import Query, Schema
+from kleene.explanation import Explanation, explain_query
+from kleene.pattern import Schema
+from kleene.plan.settings import Settings
 
 _LOG = logging.getLogger("kleene")
 
@@ -23,6 +27,19 @@ class Outputs:
     matches: Any
     timeouts: Any
     bad_rows: Any
+
+
+class Query(pattern.Query):
+    """A query that can explain itself. `kleene.query(text)` makes one."""
+
+    def explain(
+        self, schema: Schema | None = None, events: Any = None, settings: Settings | None = None
+    ) -> Explanation:
+        """How it is understood and how it will run: `kleene.explain`."""
+        return explain_query(self, schema=schema, events=events, settings=settings)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.format())}</pre>"
 
 
 def query(
@@ -51,7 +68,7 @@ def query(
 
 def match(
     events: Any,
-    query: str | Query | Sequence[str | Query],
+    query: str | pattern.Query | Sequence[str | pattern.Query],
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -71,13 +88,15 @@ def match(
 
 def outputs(
     events: Any,
-    query: str | Query | Sequence[str | Query],
+    query: str | pattern.Query | Sequence[str | pattern.Query],
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
 ) -> Outputs:
     """Like `match`, with the timeouts and the bad rows beside the matches."""
-    if _on_spark(events):
+    from kleene.frames.kinds import on_spark
+
+    if on_spark(events):
         from kleene.spark.batch import spark_outputs
 
         return Outputs(*spark_outputs(events, _queries(query, params), schema=schema, several=_several(query)))
@@ -99,6 +118,46 @@ def decompress(rows: Any) -> Iterator[dict[str, Any]]:
     from kleene.frames.decompress import decompressed
 
     return decompressed(rows)
+
+
+def explain(
+    query: str | pattern.Query,
+    *,
+    schema: Schema | None = None,
+    events: Any = None,
+    params: Mapping[str, object] | None = None,
+    settings: Settings | None = None,
+) -> Explanation:
+    """How a query is understood and how it will run: its text, and its picture in Mermaid's notation.
+
+    schema     what the columns mean
+    events     the events it would run on, of any kind: their columns are then known; none of them is looked at
+    params     values for `:name`; without them the plan is shown, too
+    settings   rules of the optimiser that are switched off
+
+    >>> print(explain("PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10").text.splitlines()[-11].strip())
+    executor   stacks (SASE §4): every sequence is built from its last event back
+    """
+    (one,) = _queries(query, params)
+    return explain_query(one, schema=schema, events=events, settings=settings)
+
+
+def why(
+    events: Any,
+    query: str | pattern.Query,
+    *,
+    schema: Schema | None = None,
+    params: Mapping[str, object] | None = None,
+) -> str:
+    """Why a query has the matches that it has, or none: how far events and runs came, in plain words.
+
+    >>> print(why([{"type": "A", "ts": 1}], "PATTERN SEQ(A a, B b)").splitlines()[-1].strip())
+    nothing reached b: no event of B came (there are only A)
+    """
+    from kleene.diagnosis import diagnose
+
+    (one,) = _queries(query, params)
+    return diagnose(events, one, schema=schema)
 
 
 def infer_schema(events: Any, **roles: Any) -> Schema:
@@ -129,29 +188,27 @@ def infer_schema(events: Any, **roles: Any) -> Schema:
     return schema_on(to_arrow(events).schema, Schema(**roles))
 
 
-def _on_spark(events: Any) -> bool:
-    from kleene.frames.kinds import Kind, kind_of
-
-    kind = kind_of(events)
-    return kind is Kind.SPARK or (kind is Kind.STREAMS and any(map(_on_spark, events.values())))
-
-
 def _several(query: object) -> bool:
-    return not isinstance(query, str | Query)
+    return not isinstance(query, str | pattern.Query)
 
 
-def _queries(given: str | Query | Sequence[str | Query], params: Mapping[str, object] | None) -> list[Query]:
-    listed = [given] if isinstance(given, str | Query) else list(given)
-    return [item if isinstance(item, Query) and params is None else _with_params(item, params or {}) for item in listed]
+def _queries(
+    given: str | pattern.Query | Sequence[str | pattern.Query], params: Mapping[str, object] | None
+) -> list[pattern.Query]:
+    listed = [given] if isinstance(given, str | pattern.Query) else list(given)
+    return [
+        item if isinstance(item, pattern.Query) and params is None else _with_params(item, params or {})
+        for item in listed
+    ]
 
 
-def _with_params(item: str | Query, params: Mapping[str, object]) -> Query:
+def _with_params(item: str | pattern.Query, params: Mapping[str, object]) -> pattern.Query:
     if isinstance(item, str):
         return Query(item, params=dict(params))
     return Query(item.text, item.name, {**item.params, **params}, item.spelling, item.origin)
 
 
-def _in_process(events: Any, queries: Sequence[Query], *, schema: Schema | None, several: bool) -> Outputs:
+def _in_process(events: Any, queries: Sequence[pattern.Query], *, schema: Schema | None, several: bool) -> Outputs:
     from kleene.evaluation import evaluate
     from kleene.frames.kinds import Kind, from_arrow, kind_of
 

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from tests.engine.agreement import SETTINGS, check, pair_of
 
 from kleene.testing.generators import GeneratedCase, random_case
-from tests.engine.agreement import SETTINGS, check, pair_of
 
 # How many random cases each stratum draws: as many as give fifty pairs with a match.
 STRATA = {

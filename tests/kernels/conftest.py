@@ -21,10 +21,12 @@ class Kernels:
     expression: ModuleType
     blocks: ModuleType
     aggregates: ModuleType
+    counting: ModuleType
+    first_paths: ModuleType
 
 
 def _loaded() -> Kernels:
-    names = ("arithmetic", "expression", "blocks", "aggregates")
+    names = ("arithmetic", "expression", "blocks", "aggregates", "counting", "first_paths")
     return Kernels(*(importlib.import_module(f"kleene.kernels.{name}") for name in names))
 
 

@@ -1,4 +1,4 @@
-"""Each rule of the optimiser, before and after, on SASE's Q3 (§3.1 and Figure 6); and plans that are refused."""
+"""Each rule of the optimiser on stacks, before and after, on SASE's Q3 (§3.1, Figure 6); and plans that are refused."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from kleene.optimize.planner import basic_plan, plan_query
-from kleene.optimize.push_equivalence import push_equivalence
+from kleene.optimize.planner import RULES, basic_plan, plan_query
+from kleene.optimize.push_equivalence import push_equivalence, push_other_equivalences
 from kleene.optimize.push_simple_predicates import push_simple_predicates
 from kleene.optimize.push_to_construction import push_to_construction
 from kleene.optimize.push_window import push_window
 from kleene.pattern import Query
-from kleene.pattern.expressions import variables
+from kleene.pattern.expressions import Clause
+from kleene.pattern.printing import print_clause
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
-from kleene.plan.physical import IllFormedPlan, Plan, SequencePlan
+from kleene.plan.physical import AutomatonPlan, IllFormedPlan, Plan, ReferencePlan, SequencePlan
 from kleene.plan.settings import Settings
 
 Q3 = """
@@ -32,11 +33,16 @@ def query() -> BoundQuery:
 
 @pytest.fixture
 def basic(query: BoundQuery) -> SequencePlan:
-    return basic_plan(query, query.alternatives[0])
+    return on_stacks(basic_plan(query, query.alternatives[0]))
 
 
-def named(plan: SequencePlan) -> list[list[set[str]]]:
-    return [[variables(clause) for clause in clauses] for clauses in plan.during]
+def on_stacks(plan: SequencePlan | AutomatonPlan) -> SequencePlan:
+    assert isinstance(plan, SequencePlan)
+    return plan
+
+
+def shown(clauses: tuple[Clause, ...]) -> list[str]:
+    return [print_clause(clause) for clause in clauses]
 
 
 def test_the_basic_plan_tests_everything_after_construction(query: BoundQuery, basic: SequencePlan) -> None:
@@ -46,47 +52,101 @@ def test_the_basic_plan_tests_everything_after_construction(query: BoundQuery, b
     assert [(a.scan.component.variable, a.after, a.keyed) for a in basic.absences] == [("x3", 1, False)]
 
 
-def test_push_simple_predicates(basic: SequencePlan) -> None:
-    pushed = push_simple_predicates(basic)
-    assert [len(scan.mask) for scan in pushed.scans] == [1, 0, 0]
+def test_push_simple_predicates(query: BoundQuery, basic: SequencePlan) -> None:
+    pushed = on_stacks(push_simple_predicates(basic, query))
+    assert [shown(scan.mask) for scan in pushed.scans] == [["x1.attr3 = '1'"], [], []]
     assert len(pushed.after) == len(basic.after) - 1
 
 
-def test_push_equivalence(query: BoundQuery, basic: SequencePlan) -> None:
-    pushed = push_equivalence(basic, query.partition)
-    assert pushed.key == ("attr1", "attr2")
+def test_push_equivalence_takes_the_first_attribute_and_the_tests_that_it_implies(
+    query: BoundQuery, basic: SequencePlan
+) -> None:
+    pushed = on_stacks(push_equivalence(basic, query))
+    assert pushed.key == ("attr1",)
     assert pushed.absences[0].keyed
-    assert [variables(clause) for clause in pushed.after] == [{"x1"}, {"x1", "x4"}, {"x2", "x4"}]
+    left = shown(pushed.after)
+    assert not any("attr1" in test for test in left)
+    assert sum("attr2" in test for test in left) == sum("attr1" in test for test in shown(basic.after)) > 0
 
 
-def test_push_to_construction_tests_at_the_earliest_place_that_a_clause_names(basic: SequencePlan) -> None:
-    pushed = push_to_construction(push_simple_predicates(basic))
+def test_push_other_equivalences_makes_the_key_longer(query: BoundQuery, basic: SequencePlan) -> None:
+    pushed = on_stacks(push_other_equivalences(push_equivalence(basic, query), query))
+    assert pushed.key == ("attr1", "attr2")
+    assert shown(pushed.after) == ["x1.attr3 = '1'", "x1.attr4 < x4.attr4", "x2.attr4 < x4.attr4"]
+
+
+def test_push_other_equivalences_needs_the_first(query: BoundQuery, basic: SequencePlan) -> None:
+    assert push_other_equivalences(basic, query) == basic
+
+
+def test_push_to_construction_tests_at_the_earliest_place_that_a_clause_names(
+    query: BoundQuery, basic: SequencePlan
+) -> None:
+    alone = push_equivalence(push_simple_predicates(basic, query), query)
+    pushed = on_stacks(push_to_construction(push_other_equivalences(alone, query), query))
     assert pushed.after == ()
-    assert {"x2", "x4"} in named(pushed)[1]
-    assert {"x1", "x4"} in named(pushed)[0]
-    assert named(pushed)[2] == []
+    assert [shown(tests) for tests in pushed.during] == [["x1.attr4 < x4.attr4"], ["x2.attr4 < x4.attr4"], []]
 
 
-def test_push_window(basic: SequencePlan) -> None:
+def test_push_window(query: BoundQuery, basic: SequencePlan) -> None:
     assert not basic.window_in_scan
-    assert push_window(basic).window_in_scan
-    assert push_window(basic).window_in_construction
+    assert not basic.window_in_construction
+    pushed = on_stacks(push_window(basic, query))
+    assert pushed.window_in_scan
+    assert pushed.window_in_construction
 
 
-def test_rules_can_be_switched_off(query: BoundQuery) -> None:
-    plan = plan_query(query, Settings(without=frozenset({"push_equivalence"})))
-    assert "push_equivalence" not in plan.rules
-    assert plan.alternatives[0].key == ()
+@pytest.mark.parametrize("name", ["push_to_edges", "push_negation", "merge_runs"])
+def test_rules_of_the_automaton_leave_stacks_alone(name: str, query: BoundQuery, basic: SequencePlan) -> None:
+    assert dict(RULES)[name](basic, query) == basic
+
+
+@pytest.mark.parametrize("name", [name for name, _ in RULES])
+def test_any_rule_can_be_switched_off(name: str, query: BoundQuery) -> None:
+    plan = plan_query(query, Settings(without=frozenset({name})))
+    assert plan.rules == tuple(other for other, _ in RULES if other != name)
+
+
+def test_a_plan_without_a_rule_lacks_what_the_rule_does(query: BoundQuery) -> None:
+    without = plan_query(query, Settings(without=frozenset({"push_equivalence"}))).alternatives[0]
+    assert without.key == ()
     assert plan_query(query).alternatives[0].key == ("attr1", "attr2")
+
+
+# Which executor ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "executor"),
+    [
+        ("PATTERN SEQ(A a, B b)", SequencePlan),
+        ("PATTERN SEQ(A a, !(C c), B b) WITHIN 5", SequencePlan),
+        # A single component ignores the strategy.
+        ("PATTERN A a WHERE strict_contiguity { a.x = 1 }", SequencePlan),
+        ("PATTERN SEQ(A+ a[], B b)", AutomatonPlan),
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { }", AutomatonPlan),
+        ("PATTERN A a OUTPUT NON_OVERLAP", AutomatonPlan),
+        ("PATTERN SEQ(A a, B b) OUTPUT COMPRESSED", AutomatonPlan),
+        ("PATTERN SEQ(A a, B b) WITHIN 5 TIMEOUTS INTO late", AutomatonPlan),
+    ],
+)
+def test_sequences_of_which_every_combination_counts_go_to_stacks(text: str, executor: type) -> None:
+    plan = plan_query(Query(text).bind())
+    assert plan.fallback is None
+    assert [type(alternative) for alternative in plan.alternatives] == [executor]
+
+
+def test_each_alternative_has_its_own_executor() -> None:
+    plan = plan_query(Query("PATTERN SEQ(A a, B* b[], C c)").bind())
+    assert {type(alternative) for alternative in plan.alternatives} == {SequencePlan, AutomatonPlan}
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("PATTERN SEQ(A+ a[], B b)", "Kleene"),
-        ("PATTERN A & B", "not a sequence"),
-        ("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { }", "skip_till_next_match"),
-        ("PATTERN A a OUTPUT NON_OVERLAP", "OUTPUT ALL"),
+        ("PATTERN A & B", "not a line"),
+        ("PATTERN A ; B+ ; C", "not a line"),
+        (f"PATTERN SEQ({', '.join(f'A a{n}' for n in range(61))})", "more than 60"),
     ],
 )
 def test_what_stays_on_the_reference_says_why(text: str, reason: str) -> None:
@@ -95,19 +155,53 @@ def test_what_stays_on_the_reference_says_why(text: str, reason: str) -> None:
     assert reason in fallback.reason
 
 
-def test_a_single_component_ignores_the_strategy() -> None:
-    assert plan_query(Query("PATTERN A a WHERE strict_contiguity { a.x = 1 }").bind()).fallback is None
+# Plans that are refused --------------------------------------------------------------------------------------------
 
 
-def test_ill_formed_plans_are_refused(query: BoundQuery, basic: SequencePlan) -> None:
-    good = push_to_construction(basic)
-    forgotten = replace(good, during=((), *good.during[1:]))
+def test_a_plan_that_forgets_a_condition_is_refused(query: BoundQuery, basic: SequencePlan) -> None:
+    good = on_stacks(push_to_construction(basic, query))
     with pytest.raises(IllFormedPlan, match="nothing tests"):
-        check(Plan(query, (forgotten,)))
+        check(Plan(query, (replace(good, during=((), *good.during[1:])),)))
+
+
+def test_a_key_that_is_not_the_partition_implies_nothing(query: BoundQuery, basic: SequencePlan) -> None:
+    keyed = on_stacks(push_equivalence(basic, query))
+    with pytest.raises(IllFormedPlan, match="nothing tests"):
+        check(Plan(query, (replace(keyed, key=("attr2",)),)))
+
+
+def test_a_test_before_its_events_are_bound_is_refused(query: BoundQuery, basic: SequencePlan) -> None:
+    good = on_stacks(push_to_construction(basic, query))
     too_early = replace(good, during=((), (), tuple(clause for clauses in good.during for clause in clauses)))
     with pytest.raises(IllFormedPlan, match="not bound yet"):
         check(Plan(query, (too_early,)))
+
+
+def test_a_mask_of_another_variable_is_refused(query: BoundQuery, basic: SequencePlan) -> None:
+    pushed = on_stacks(push_simple_predicates(basic, query))
+    first, *others = pushed.scans
+    moved = (replace(first, mask=()), replace(others[0], mask=first.mask), *others[1:])
+    with pytest.raises(IllFormedPlan, match="names another variable"):
+        check(Plan(query, (replace(pushed, scans=moved),)))
+
+
+def test_a_plan_has_a_list_of_tests_a_place_and_a_variable_a_place(query: BoundQuery, basic: SequencePlan) -> None:
     with pytest.raises(IllFormedPlan, match="one list of tests"):
-        check(Plan(query, (replace(good, during=()),)))
+        check(Plan(query, (replace(basic, during=()),)))
+    with pytest.raises(IllFormedPlan, match="one place a variable"):
+        check(Plan(query, (replace(basic, scans=basic.scans[:1] * 3),)))
+    with pytest.raises(IllFormedPlan, match="negated component is no place"):
+        check(Plan(query, (replace(basic, scans=(basic.absences[0].scan, *basic.scans[1:])),)))
+
+
+def test_a_negated_component_stands_between_two_places(query: BoundQuery, basic: SequencePlan) -> None:
+    beyond = replace(basic.absences[0], after=3)
+    with pytest.raises(IllFormedPlan, match="between two places"):
+        check(Plan(query, (replace(basic, absences=(beyond,)),)))
+
+
+def test_a_plan_runs_something_or_falls_back_but_not_both(query: BoundQuery, basic: SequencePlan) -> None:
     with pytest.raises(IllFormedPlan, match="runs something"):
         check(Plan(query))
+    with pytest.raises(IllFormedPlan, match="not both"):
+        check(Plan(query, (basic,), fallback=ReferencePlan("why not")))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import kleene
@@ -21,6 +22,7 @@ from kleene.errors import (
     KleeneError,
     MissingColumn,
     MissingStream,
+    NotCompressed,
     UnknownAttribute,
     UnknownKind,
     UnusableColumn,
@@ -396,6 +398,30 @@ def test_compressed_output(spark: SparkSession) -> None:
     events = pa.Table.from_pylist([event("A", ts, id=ts % 2) for ts in range(1, 9)] + [event("B", 9, id=1)])
     found = check_same(spark, events, "PATTERN SEQ(A+ a[], B b) WHERE [id] WITHIN 20 OUTPUT COMPRESSED")
     assert [row["count"] for row in found] == ["15"]
+
+
+def test_compressed_output_is_decompressed_row_by_row(spark: SparkSession) -> None:
+    pattern = "PATTERN SEQ(A+ a[], C? c, B b) WHERE [id] WITHIN 20"
+    kinds = enumerate("AACABCB", 1)
+    events = pa.Table.from_pylist([event(kind, ts, id=1, x=None if ts == 2 else ts / 2) for ts, kind in kinds])
+    shared = kleene.match(to_spark(spark, events), f"{pattern} OUTPUT COMPRESSED")
+    verbose = kleene.match(events, pattern).to_pylist()
+    found = sorted(kleene.decompress(shared), key=lambda row: row["end"])
+    assert len(found) == 27
+    assert found == verbose
+    assert list(kleene.decompress(shared.toArrow().sort_by("end"))) == verbose
+    assert list(kleene.decompress(shared.toPandas().sort_values("end"))) == verbose
+    with pytest.raises(NotCompressed):
+        kleene.decompress(kleene.match(to_spark(spark, events), pattern))
+
+
+def test_a_compressed_result_is_written_and_read(spark: SparkSession, tmp_path: Path) -> None:
+    events = pa.Table.from_pylist([event("A", ts, id=1) for ts in range(1, 5)] + [event("B", 9, id=1)])
+    shared = kleene.match(to_spark(spark, events), "PATTERN SEQ(A+ a[], B b) OUTPUT COMPRESSED")
+    shared.write.parquet(str(tmp_path / "shared"))
+    verbose = kleene.match(events, "PATTERN SEQ(A+ a[], B b)").to_pylist()
+    assert list(kleene.decompress(spark.read.parquet(str(tmp_path / "shared")))) == verbose
+    assert list(kleene.decompress(pq.read_table(tmp_path / "shared"))) == verbose
 
 
 def test_absent_variables_are_null_and_absent_lists_empty(spark: SparkSession) -> None:

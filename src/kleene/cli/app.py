@@ -116,6 +116,9 @@ def match(
     ] = None,
     on: Annotated[Executor, typer.Option("--on", help="Run in this process, or on a local Spark.")] = Executor.process,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Show at most so many matches.")] = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Say on stderr how far events and runs came; runs the query once more.")
+    ] = False,
     input_format: InputFormat = None,
     verbose: Verbose = False,
 ) -> None:
@@ -129,6 +132,7 @@ def match(
       kleene match -i day.csv -q "PATTERN SEQ(SHELF-READING x, !(COUNTER-READING y), EXIT-READING z)
                                   WHERE [id] WITHIN 12 hours"
       kleene match -i day.csv -q theft.kleene -p gap=30 -o theft.parquet --bad-rows bad.jsonl
+      kleene match -i day.csv -q theft.kleene --why
       kleene match -i Shelf=shelf.csv -i Exit=exit.csv -q "PATTERN Shelf s ; Exit e WHERE [id] WITHIN 1 hour"
     """
     from kleene.cli.matching import Request, match_files
@@ -145,6 +149,7 @@ def match(
             bad_rows=bad_rows,
             on_spark=on is Executor.spark,
             limit=limit,
+            why=why,
             input_format=None if input_format is None else input_format.value,
         )
     )
@@ -207,20 +212,27 @@ def explain(
         list[str] | None, typer.Option("-i", "--input", metavar="[NAME=]FILE", help="Events to bind the query to.")
     ] = None,
     param: Params = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="RULE", help="Switch a rule of the optimiser off; may be repeated."),
+    ] = None,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print the plan as a Mermaid flowchart only.")] = False,
     input_format: InputFormat = None,
 ) -> None:
-    """Show how a query is understood.
+    """Show how a query is understood, and how it will run.
 
-    Its components, partition and window, and on which edge of the automaton each condition is tested.
+    Its components, partition and window; then the plan: what runs it, and where each condition is tested.
 
     \b
     Example:
       kleene explain "PATTERN SEQ(Shelf a, !(Register b), Exit c) WHERE [tag] AND c.ts > a.ts WITHIN 12 hours"
+      kleene explain theft.kleene -i day.csv --without push_window
+      kleene explain theft.kleene --mermaid > theft.mmd
     """
-    from kleene.cli.explaining import explain_query
+    from kleene.cli.explaining import Request, explained
 
     shape = None if input_format is None else input_format.value
-    typer.echo(explain_query(query, schema, events or [], param or [], shape))
+    typer.echo(explained(Request(query, schema, events or [], param or [], shape, without or [], mermaid)))
 
 
 @app.command()

@@ -44,12 +44,15 @@ class Request:
     bad_rows: Path | None = None
     on_spark: bool = False
     limit: int | None = None
+    why: bool = False
     input_format: str | None = None
 
 
 def match_files(request: Request) -> None:
     if request.format == "table" and request.output is not None:
         raise typer.BadParameter("a table is for the terminal: leave -o out, or choose jsonl, csv or parquet")
+    if request.why and request.on_spark:
+        raise typer.BadParameter("counting is done in this process: leave `--on spark` out", param_hint="--why")
     params = params_from(request.params)
     queries = [query_from(given, params) for given in request.queries]
     schema = schema_from(request.schema)
@@ -71,6 +74,19 @@ def match_files(request: Request) -> None:
         write_table(_bad_row_table(bad), request.bad_rows)
     count = given.count - made.bad_rows.num_rows
     _summarise(count, bad, made.matches.num_rows, seconds, several_files=len(request.events) > 1)
+    if request.why:
+        _say_why(events, queries, schema)
+
+
+def _say_why(events: Any, queries: Sequence[Query], schema: Schema) -> None:
+    from kleene.diagnosis import diagnose
+
+    if len(queries) > 1:
+        print("--why is for one query: several run on the reference evaluator, which counts nothing", file=sys.stderr)
+        return
+    with working("counting"):
+        text = diagnose(events, queries[0], schema=schema)
+    print(text, file=sys.stderr)
 
 
 def find(events: Any, query: Query | Sequence[Query], schema: Schema, *, on_spark: bool) -> Outputs:

@@ -21,7 +21,8 @@ from kleene.pattern import Schema
 
 _LISTED = 4
 _PIPE_WIDTH = 160
-_HIDDEN = ("match_id", "query", "key")
+# The graph of a compressed result is for `decompress`; a person sees the count.
+_HIDDEN = ("match_id", "query", "key", "graph")
 
 
 def print_matches(matches: pa.Table, schema: Schema, *, limit: int, title: str | None = None) -> None:

@@ -134,27 +134,17 @@ class AutomatonExecutor:
 
     def _empty(self) -> kernel.Runs:
         states, absences = len(self.plan.states), len(self.plan.absences)
-        numbers, links = np.empty(_FIRST_ROOM, np.int32), np.empty(_FIRST_ROOM, np.int32)
         sizes = np.zeros(kernel.SIZES, np.int64)
         # The first node stands for the run that has taken nothing.
         sizes[kernel.NODES] = 1
         return kernel.Runs(
-            event=np.full(_FIRST_ROOM, -1, np.int32),
-            state=np.zeros(_FIRST_ROOM, np.uint8),
-            number=numbers.copy(),
-            newest=numbers.copy(),
-            oldest=numbers.copy(),
-            starts=np.zeros(_FIRST_ROOM, np.bool_),
-            total=np.zeros(_FIRST_ROOM, np.uint64),
-            link=numbers.copy(),
-            sibling=numbers.copy(),
-            killed=np.full(_FIRST_ROOM, -1, np.int64),
+            nodes=np.full((_FIRST_ROOM, kernel.FIELDS), -1, np.int32),
             slots=np.full((_FIRST_ROOM, self._state.width), -1, np.int32),
-            origin=links,
-            following=links.copy(),
+            total=np.zeros(_FIRST_ROOM, np.uint64),
+            links=np.empty((_FIRST_ROOM, 2), np.int32),
             top=np.full((1, states), -1, np.int32),
             live=np.zeros(1, np.int64),
-            completed=numbers.copy(),
+            completed=np.empty(_FIRST_ROOM, np.int32),
             made=np.full(states, -1, np.int32),
             buckets=np.zeros(64, np.int32),
             stamps=np.full(64, -1, np.int32),
@@ -240,21 +230,8 @@ class AutomatonExecutor:
         runs = self._runs
         nodes, links = int(runs.sizes[kernel.NODES]) + more + 1, int(runs.sizes[kernel.LINKS]) + more + 1
         completed = int(runs.sizes[kernel.COMPLETED]) + more + 1
-        by_node = (
-            "event",
-            "state",
-            "number",
-            "newest",
-            "oldest",
-            "starts",
-            "total",
-            "link",
-            "sibling",
-            "killed",
-            "slots",
-        )
-        grown = {name: with_room(getattr(runs, name), nodes) for name in by_node}
-        grown |= {name: with_room(getattr(runs, name), links) for name in ("origin", "following")}
+        grown = {name: with_room(getattr(runs, name), nodes) for name in ("nodes", "slots", "total")}
+        grown["links"] = with_room(runs.links, links)
         grown["completed"] = with_room(runs.completed, completed)
         if len(runs.buckets) < 4 * more:
             size = 1 << (4 * more).bit_length()
@@ -275,11 +252,11 @@ class AutomatonExecutor:
         for node in runs.top[key].tolist():
             while node >= 0:
                 nodes.append(node)
-                node = int(runs.sibling[node])
-        oldest_first = sorted(nodes, key=lambda node: (time.starts[runs.newest[node]], node))
+                node = int(runs.nodes[node, kernel.SIBLING])
+        oldest_first = sorted(nodes, key=lambda node: (time.starts[runs.nodes[node, kernel.NEWEST]], node))
         # A quarter at once, so that this is rare.
         dropped = oldest_first[: len(nodes) - most + most // 4]
-        runs.killed[dropped] = -2
+        runs.nodes[dropped, kernel.KILLED] = kernel.DROPPED
         self._accounts.dropped_runs += len(dropped)
         kernel.purge(key, event, time, self._machine, runs)
 
@@ -291,7 +268,7 @@ class AutomatonExecutor:
         if not self._negated_end:
             self._pending = nodes[:0]
             return nodes
-        closed = closing.closed(self._runs.newest[nodes].astype(np.int64))
+        closed = closing.closed(self.first(nodes))
         nodes, self._pending = nodes[closed], nodes[~closed]
         texts = self._strings.arrays()
         for negated in self._negated.values():
@@ -312,19 +289,38 @@ class AutomatonExecutor:
         runs = self._runs
         bindings = np.full((len(nodes), kernel.RUN_SLOTS + self._state.width), -1, np.int64)
         bindings[:, kernel.RUN_SLOTS :] = runs.slots[nodes]
-        last = runs.event[nodes].astype(np.int64)
+        last = self.event(nodes)
         for slot in (self._state.last[-1], self._state.first[-1] if not self._machine.kleene[-1] else -1):
             if slot >= 0:
                 bindings[:, slot] = last
         ceilings = np.full(len(nodes), 2**62, np.int64)
-        first = runs.newest[nodes].astype(np.int64)
-        return Suspects(bindings, self._groups, nodes, time.steps[last], ceilings, first, last)
+        return Suspects(bindings, self._groups, nodes, time.steps[last], ceilings, self.first(nodes), last)
 
     # What is known of it
 
     @property
-    def nodes(self) -> kernel.Runs:
+    def pool(self) -> kernel.Runs:
         return self._runs
+
+    def event(self, nodes: Ints) -> Ints:
+        """The last event of each run."""
+        return self._field(nodes, kernel.EVENT)
+
+    def first(self, nodes: Ints) -> Ints:
+        """The latest first event of each run."""
+        return self._field(nodes, kernel.NEWEST)
+
+    def oldest(self, nodes: Ints) -> Ints:
+        """The earliest first event of each run."""
+        return self._field(nodes, kernel.OLDEST)
+
+    def _field(self, nodes: Ints, field: int) -> Ints:
+        values: Ints = self._runs.nodes[nodes, field].astype(np.int64)
+        return values
+
+    def total(self, nodes: Ints) -> npt.NDArray[np.uint64]:
+        """How many runs each node stands for, whenever they began; the greatest number stands for more."""
+        return self._runs.total[nodes]
 
     def counts(self) -> tuple[ComponentCounts, ...]:
         counted = self._runs.counts

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.engine.automaton import AutomatonExecutor
+from kleene.engine.gathering import constant
 from kleene.engine.identity import match_ids, used_hashes
 from kleene.engine.matches import Matches
 from kleene.engine.ordering import Spans
@@ -48,7 +50,7 @@ def compressed(
 
     lowest   by executor, [node]: where the first event of a run must start, or later
     """
-    events = np.unique(np.concatenate([np.zeros(0, np.int64), *(c.executor.nodes.event[c.nodes] for c in completed)]))
+    events = _distinct([each.executor.event(each.nodes) for each in completed])
     if not graphs:
         return _counted_table(query, rows, spans, completed, lowest, events, time)
     made = _together([_graphs(each, low, events, time) for each, low in zip(completed, lowest, strict=True)])
@@ -63,25 +65,40 @@ def compressed(
     return compressed_table(query, rows, made, store, ids, list(map(str, counts)))
 
 
-def counts_of(executor: AutomatonExecutor, nodes: Ints, lowest: Ints, time: Timeline) -> list[int]:
-    """How many matches each completed run stands for. Only where some begin too early must they be looked at."""
-    runs = executor.nodes
-    totals = runs.total[nodes]
-    counts = totals.tolist()
-    late = np.flatnonzero((time.starts[runs.oldest[nodes]] < lowest) | (totals == _SATURATED))
-    if len(late):
-        rows = np.arange(len(late) + 1)
-        graph = _written(executor, rows, nodes[late], lowest[late], time)
-        exact = count_paths(graph.node_offsets, graph.link_offsets, graph.links, graph.end_offsets, graph.ends)
-        for place, count in zip(late.tolist(), exact, strict=True):
-            counts[place] = count
-    return counts  # type: ignore[no-any-return]
+def counts_of(completed: Completed, lowest: Ints, time: Timeline) -> list[int]:
+    """How many matches each completed run stands for."""
+    counts, exact = _counts(completed, lowest, time)
+    listed: list[int] = counts.tolist()
+    for place, count in exact.items():
+        listed[place] = count
+    return listed
+
+
+def _counts(completed: Completed, lowest: Ints, time: Timeline) -> tuple[npt.NDArray[np.uint64], dict[int, int]]:
+    """Counts, and those that need more than 64 bits. Only where some runs begin too early are they looked at."""
+    executor, nodes = completed.executor, completed.nodes
+    totals = executor.total(nodes)
+    late = np.flatnonzero((time.starts[executor.oldest(nodes)] < lowest) | (totals == _SATURATED))
+    if not len(late):
+        return totals, {}
+    graph = _written(executor, np.arange(len(late) + 1), nodes[late], lowest[late], time)
+    exact = count_paths(graph.node_offsets, graph.link_offsets, graph.links, graph.end_offsets, graph.ends)
+    huge = {place: count for place, count in zip(late.tolist(), exact, strict=True) if count >= _SATURATED}
+    totals[late] = [min(count, int(_SATURATED)) for count in exact]
+    return totals, huge
+
+
+def _distinct(events: Sequence[Ints]) -> Ints:
+    """The events, each once, in order. Those of one executor are in order already."""
+    every = np.concatenate([np.zeros(0, np.int64), *events])
+    ordered = every if len(events) == 1 else np.sort(every)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def _graphs(completed: Completed, lowest: Ints, events: Ints, time: Timeline) -> Graphs:
     """The graphs of one executor's runs, one for each of these events."""
-    executor, runs = completed.executor, completed.executor.nodes
-    row = np.searchsorted(events, runs.event[completed.nodes])
+    executor = completed.executor
+    row = np.searchsorted(events, executor.event(completed.nodes))
     order = np.argsort(row, kind="stable")
     offsets = np.searchsorted(row[order], np.arange(len(events) + 1))
     # Runs that one event completes have the same window.
@@ -92,7 +109,7 @@ def _graphs(completed: Completed, lowest: Ints, events: Ints, time: Timeline) ->
 
 def _written(executor: AutomatonExecutor, offsets: Ints, nodes: Ints, lowest: Ints, time: Timeline) -> Graphs:
     """The graphs of rows; `offsets` says where the completed nodes of each begin."""
-    runs = executor.nodes
+    runs = executor.pool
     room = np.full(int(runs.sizes[kernel.NODES]), -1, np.int32)
     node_offsets, numbers, kinds, link_offsets, links, ends = write_graphs(
         offsets, nodes, lowest, time.starts, executor.variables, runs, room
@@ -149,16 +166,27 @@ def _counted_table(
     time: Timeline,
 ) -> pa.Table:
     """Counts without graphs; what only a graph tells is NULL."""
-    counts = [0] * len(events)
+    counts = np.zeros(len(events), np.uint64)
+    exact: dict[int, int] = {}
     for each, low in zip(completed, lowest, strict=True):
-        at = np.searchsorted(events, each.executor.nodes.event[each.nodes]).tolist()
-        for place, count in zip(at, counts_of(each.executor, each.nodes, low, time), strict=True):
-            counts[place] += count
+        at = np.searchsorted(events, each.executor.event(each.nodes))
+        some, huge = _counts(each, low, time)
+        before = counts.copy()
+        np.add.at(counts, at, some)
+        for place in {*np.flatnonzero(counts < before).tolist(), *at[list(huge)].tolist()}:
+            own = np.flatnonzero(at == place).tolist()
+            known = exact.get(place, int(before[place]))
+            exact[place] = known + sum(huge.get(node, int(some[node])) for node in own)
     schema = result_schema(query, rows.schema)
     columns = {field.name: pa.nulls(len(events), field.type) for field in schema}
-    columns["query"] = pa.array([query.name] * len(events), pa.string())
+    columns["query"] = constant(query.name, len(events))
     columns["end"] = times(spans.end[events], schema.field("end").type)
-    columns["count"] = pa.array(list(map(str, counts)), pa.string())
+    columns["count"] = pa.array(counts).cast(pa.string())
+    if exact:
+        known = columns["count"].to_pylist()
+        for place, count in exact.items():
+            known[place] = str(count)
+        columns["count"] = pa.array(known, pa.string())
     columns["last"] = event_column(rows, events, schema.field("last").type)
     if query.partition:
         columns["key"] = event_column(rows, events, schema.field("key").type)

@@ -85,7 +85,7 @@ class Selection:
             return Results(self._compressed(completed, store, time), late)
         dense = None
         if self._settings.budget.policy is Policy.EMIT_COMPRESSED:
-            completed, many = self._affordable(completed, time)
+            completed, many = self._affordable(completed)
             dense = self._compressed(many, store, time) if any(len(each.nodes) for each in many) else None
         parts = [matches for _, matches in found if isinstance(matches, Matches)]
         parts += [self._paths(each, store, time) for each in completed]
@@ -103,48 +103,47 @@ class Selection:
 
     def _lowest(self, nodes: Ints, executor: AutomatonExecutor, time: Timeline) -> Ints:
         """Where the first event of each completed run must start, or later."""
-        runs = executor.nodes
         if self._query.output is OutputMode.NON_OVERLAP:
             # Of the matches that end here, one of the latest start is chosen, if any is.
-            return time.starts[runs.newest[nodes]]
+            return time.starts[executor.first(nodes)]
         window = self._query.window
         if window is None:
             return np.full(len(nodes), _EVERYTHING)
-        return time.ends[runs.event[nodes]] - window.size + (0 if window.inclusive else 1)
+        return time.ends[executor.event(nodes)] - window.size + (0 if window.inclusive else 1)
 
     def _paths(self, completed: Completed, store: EventStore, time: Timeline) -> Matches:
+        """Every match by itself; too many of one event are an error, or the oldest of them are dropped."""
         executor, nodes = completed.executor, completed.nodes
-        runs, most = executor.nodes, self._accounts.matches_per_event
+        most = self._accounts.matches_per_event
         lowest = self._lowest(nodes, executor, time)
-        for place in np.flatnonzero(runs.total[nodes] > most).tolist():
-            count = counts_of(executor, nodes[place : place + 1], lowest[place : place + 1], time)[0]
+        for place in np.flatnonzero(executor.total(nodes) > most).tolist():
+            one = Completed(executor, nodes[place : place + 1])
+            count = counts_of(one, lowest[place : place + 1], time)[0]
             if count > most:
                 if not self._accounts.drops:
-                    self._accounts.too_many_matches(store, int(runs.event[nodes[place]]), count)
-                lowest[place] = self._latest(executor, nodes[place : place + 1], lowest[place], time)
-        offsets, events, variables = write_paths(nodes, lowest, time.starts, executor.variables, runs, most)
-        return Matches(offsets, events, variables)
+                    self._accounts.too_many_matches(store, int(executor.event(one.nodes)[0]), count)
+                lowest[place] = self._latest(one, int(lowest[place]), count, time)
+        return Matches(*write_paths(nodes, lowest, time.starts, executor.variables, executor.pool, most))
 
-    def _latest(self, executor: AutomatonExecutor, node: Ints, low: int, time: Timeline) -> int:
+    def _latest(self, one: Completed, low: int, count: int, time: Timeline) -> int:
         """The earliest start from which on the matches of a completed run are not too many; the others are dropped."""
-        runs, most = executor.nodes, self._accounts.matches_per_event
-        candidates = np.unique(time.starts[: int(runs.event[node[0]]) + 1])
-        candidates = candidates[(candidates >= low) & (candidates <= time.starts[runs.newest[node[0]]])]
+        executor, most = one.executor, self._accounts.matches_per_event
+        candidates = np.unique(time.starts[: int(executor.event(one.nodes)[0]) + 1])
+        candidates = candidates[(candidates >= low) & (candidates <= time.starts[executor.first(one.nodes)[0]])]
         low_at, high_at = 0, len(candidates) - 1
         while low_at < high_at:
             middle = (low_at + high_at) // 2
-            few = counts_of(executor, node, candidates[middle : middle + 1], time)[0] <= most
+            few = counts_of(one, candidates[middle : middle + 1], time)[0] <= most
             low_at, high_at = (low_at, middle) if few else (middle + 1, high_at)
         bound = candidates[low_at : low_at + 1]
-        every = counts_of(executor, node, np.array([low], np.int64), time)[0]
-        self._accounts.dropped_matches += every - min(counts_of(executor, node, bound, time)[0], most)
+        self._accounts.dropped_matches += count - min(counts_of(one, bound, time)[0], most)
         return int(bound[0])
 
-    def _affordable(self, completed: list[Completed], time: Timeline) -> tuple[list[Completed], list[Completed]]:
+    def _affordable(self, completed: list[Completed]) -> tuple[list[Completed], list[Completed]]:
         """Runs that stand for few enough matches, and those that stand for too many."""
         few, many = [], []
         for each in completed:
-            over = each.executor.nodes.total[each.nodes] > self._accounts.matches_per_event
+            over = each.executor.total(each.nodes) > self._accounts.matches_per_event
             few.append(Completed(each.executor, each.nodes[~over]))
             many.append(Completed(each.executor, each.nodes[over]))
         return few, many

@@ -35,7 +35,7 @@ class Timeouts:
         """The prefixes of starts that are certain by now to be no match's."""
         for number, (executor, nodes) in enumerate(found):
             done = self._flags(executor, store.size)
-            done[executor.nodes.newest[nodes]] = True
+            done[executor.first(nodes)] = True
             self._look(number, executor, store.size, time)
         parts: list[Matches] = []
         decided: list[tuple[int, Ints]] = []
@@ -47,9 +47,7 @@ class Timeouts:
             lowest = np.full(len(over), np.iinfo(np.int64).min)
             parts.append(
                 Matches(
-                    *write_paths(
-                        best[over].astype(np.int64), lowest, time.starts, executor.variables, executor.nodes, 1
-                    )
+                    *write_paths(best[over].astype(np.int64), lowest, time.starts, executor.variables, executor.pool, 1)
                 )
             )
         for variable, over in decided:
@@ -68,9 +66,9 @@ class Timeouts:
         window = self._query.window
         assert window is not None, "TIMEOUTS needs a window"
         best = with_room(self._best.get(number, np.zeros(0, np.int32)), size, -1)
-        nodes = int(executor.nodes.sizes[kernel.NODES])
+        nodes = int(executor.pool.sizes[kernel.NODES])
         begin = self._looked.get(number, 1)
-        longest_prefixes(begin, nodes, time.starts, time.ends, window.size, window.inclusive, executor.nodes, best)
+        longest_prefixes(begin, nodes, time.starts, time.ends, window.size, window.inclusive, executor.pool, best)
         self._looked[number], self._best[number] = nodes, best
 
 

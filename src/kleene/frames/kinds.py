@@ -41,6 +41,12 @@ def kind_of(events: Any) -> Kind:
     )
 
 
+def on_spark(events: Any) -> bool:
+    """Whether events, or one of several streams, are a Spark data frame."""
+    kind = kind_of(events)
+    return kind is Kind.SPARK or (kind is Kind.STREAMS and any(map(on_spark, events.values())))
+
+
 def to_arrow(events: Any) -> pa.Table:
     """Events of one stream as an Arrow table."""
     kind = kind_of(events)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.aggregates import Aggregation, accumulate, clear, copy
-from kleene.kernels.expression import Bytes, Code, Events, Groups, Ints, Stack, Texts, holds
+from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
 from kleene.kernels.identity import mix
 from kleene.kernels.jit import compiled, inlined
 from kleene.kernels.timeline import Timeline, outside
@@ -29,6 +29,20 @@ Int = Any
 CURRENT, PREVIOUS, NEGATED, ABSENT, RUN_SLOTS = range(5)
 # Programs of a state, in this order; those of absences follow.
 BEGIN, TAKE, PROCEED, EDGES = range(4)
+# Columns of `Runs.nodes`: one node is one line of a processor's cache.
+EVENT = 0  #     the event taken last
+STATE = 1
+NUMBER = 2  #    events of its Kleene component, up to the cap
+NEWEST = 3  #    the latest first event of a run that came here
+OLDEST = 4  #    the earliest one
+STARTS = 5  #    1 when a run begins here
+LINK = 6  #      the first link back, or −1
+SIBLING = 7  #   the next live node of its list, or −1
+KILLED = 8  #    the event that it could not stay for; ALIVE, or DROPPED by a budget
+FIELDS = 16
+ALIVE, DROPPED = -1, -2
+# Columns of `Runs.links`: the node that it leads back to, and the next link of the same node.
+ORIGIN, FOLLOWING = 0, 1
 # Places of `Runs.sizes`.
 NODES, LINKS, COMPLETED, INSTANCES, STATUS, SIZES = range(6)
 # Why `advance` returned early.
@@ -72,19 +86,10 @@ class Machine(NamedTuple):
 class Runs(NamedTuple):
     """The runs: what grows. Arrays have room for more; `sizes` says how much of them is used."""
 
-    event: Numbers  #  [node]: the event taken last
-    state: Bytes  #    [node]
-    number: Numbers  # [node]: events of its Kleene component, up to the cap
-    newest: Numbers  # [node]: the latest first event of a run that came here
-    oldest: Numbers  # [node]: the earliest one
-    starts: Flags  #   [node]: whether a run begins here
-    total: Counts  #   [node]: how many runs came here; the greatest number stands for more
-    link: Numbers  #   [node]: the first link back, or −1
-    sibling: Numbers  # [node]: the next live node of its list
-    killed: Ints  #    [node]: the step at which it could not stay, or −1
+    nodes: Numbers  #  [node, FIELDS]
     slots: Numbers  #  [node, slot]: events that later edges read
-    origin: Numbers  # [link]: the node that it leads to
-    following: Numbers  # [link]: the next link of the same node
+    total: Counts  #   [node]: how many runs came here; the greatest number stands for more
+    links: Numbers  #  [link, 2]
     top: Numbers  #    [key, state]: the first live node
     live: Ints  #      [key]: how many are live
     completed: Numbers  # nodes that are matches
@@ -119,7 +124,7 @@ def advance(
 ) -> int:
     """Offer events to runs; the number of the first event that was not offered."""
     last = machine.kleene.size - 1
-    sizes = runs.sizes
+    sizes, nodes = runs.sizes, runs.nodes
     width = runs.slots.shape[1]
     for number in range(begin, end):
         begun, taken, absent = begins[number - base], takes[number - base], absents[number - base]
@@ -129,8 +134,8 @@ def advance(
         if begun | taken:
             needed = 2 * runs.live[key] + 2
             if (
-                sizes[NODES] + needed >= runs.event.size
-                or sizes[LINKS] + needed >= runs.origin.size
+                sizes[NODES] + needed >= nodes.shape[0]
+                or sizes[LINKS] + needed >= runs.links.shape[0]
                 or sizes[COMPLETED] + needed >= runs.completed.size
                 or 4 * needed > runs.buckets.size
             ):
@@ -162,24 +167,25 @@ def advance(
                 following: Int = np.int32(-1)
                 held: Int = np.int32(-1)
                 if not virtual:
-                    following = runs.sibling[node]
-                    held = runs.event[node]
-                    dead = runs.killed[node] != -1 and runs.killed[node] < step
+                    following = nodes[node, SIBLING]
+                    held = nodes[node, EVENT]
+                    killer = nodes[node, KILLED]
+                    dead = killer != ALIVE and (killer == DROPPED or time.steps[killer] < step)
                     if not dead and machine.early and machine.size >= 0:
-                        distance = time.ends[number] - time.starts[runs.newest[node]]
+                        distance = time.ends[number] - time.starts[nodes[node, NEWEST]]
                         if outside(distance, machine.size, machine.inclusive):
                             dead = True
                             runs.counts[state, EXPIRED] += 1
                     if not dead and machine.contiguous and time.ordinals[number] > time.ordinals[held] + 1:
                         dead = True
                         runs.counts[state, BROKEN] += 1
-                    if not dead and machine.prunes and time.steps[runs.newest[node]] <= frontier:
+                    if not dead and machine.prunes and time.steps[nodes[node, NEWEST]] <= frontier:
                         dead = True
                     if dead:
                         if previous < 0:
                             runs.top[key, state] = following
                         else:
-                            runs.sibling[previous] = following
+                            nodes[previous, SIBLING] = following
                         runs.live[key] -= 1
                         node = following
                         continue
@@ -200,7 +206,9 @@ def advance(
                     # Take the event, then leave the state, then begin the next one with the event.
                     edge: Int = np.int64(-1)
                     if phase == 0:
-                        full = can_take and machine.maximum[state] >= 0 and runs.number[node] >= machine.maximum[state]
+                        full = (
+                            can_take and machine.maximum[state] >= 0 and nodes[node, NUMBER] >= machine.maximum[state]
+                        )
                         if not can_take or full:
                             continue
                         edge = EDGES * state + TAKE
@@ -209,7 +217,7 @@ def advance(
                             break
                         if virtual or not machine.kleene[state]:
                             continue
-                        if runs.number[node] < machine.minimum[state]:
+                        if nodes[node, NUMBER] < machine.minimum[state]:
                             break
                         edge = EDGES * state + PROCEED
                     else:
@@ -231,7 +239,7 @@ def advance(
                         continue
                     target = state if phase == 0 else state + 1
                     if phase == 2 and good and target == last and not machine.kleene[last] and machine.size >= 0:
-                        earliest = time.starts[number] if virtual else time.starts[runs.newest[node]]
+                        earliest = time.starts[number] if virtual else time.starts[nodes[node, NEWEST]]
                         good = not outside(time.ends[number] - earliest, machine.size, machine.inclusive)
                     if not good:
                         runs.counts[target, FAILED] += 1
@@ -260,44 +268,44 @@ def advance(
                         own = machine.aggregate_slots[machine.aggregates[target] : machine.aggregates[target + 1]]
                         accumulate(aggregation, own, number, events, texts, groups, new)
                         _forget(target, machine, groups, new)
-                    runs.number[new] = 1 if phase == 2 else min(runs.number[node] + 1, machine.cap[target])
-                    runs.state[new] = target
-                    runs.event[new] = number
+                    nodes[new, NUMBER] = 1 if phase == 2 else min(nodes[node, NUMBER] + 1, machine.cap[target])
+                    nodes[new, STATE] = target
+                    nodes[new, EVENT] = number
                     found: Int = np.int32(-1)
                     if machine.merges:
                         found = _same_future(new, fresh, number, machine, groups, runs)
                     if found < 0:
                         found = new
                         sizes[NODES] += 1
-                        runs.link[new] = -1
-                        runs.killed[new] = -1
-                        runs.starts[new] = virtual
+                        nodes[new, LINK] = -1
+                        nodes[new, KILLED] = ALIVE
+                        nodes[new, STARTS] = 1 if virtual else 0
                         runs.total[new] = 1 if virtual else runs.total[node]
-                        runs.newest[new] = number if virtual else runs.newest[node]
-                        runs.oldest[new] = number if virtual else runs.oldest[node]
+                        nodes[new, NEWEST] = number if virtual else nodes[node, NEWEST]
+                        nodes[new, OLDEST] = number if virtual else nodes[node, OLDEST]
                     elif virtual:
-                        runs.starts[found] = True
+                        nodes[found, STARTS] = 1
                         runs.total[found] = _sum(runs.total[found], np.uint64(1))
-                        runs.newest[found] = number
+                        nodes[found, NEWEST] = number
                     else:
                         runs.total[found] = _sum(runs.total[found], runs.total[node])
-                        if time.starts[runs.newest[node]] > time.starts[runs.newest[found]]:
-                            runs.newest[found] = runs.newest[node]
-                        if time.starts[runs.oldest[node]] < time.starts[runs.oldest[found]]:
-                            runs.oldest[found] = runs.oldest[node]
+                        if time.starts[nodes[node, NEWEST]] > time.starts[nodes[found, NEWEST]]:
+                            nodes[found, NEWEST] = nodes[node, NEWEST]
+                        if time.starts[nodes[node, OLDEST]] < time.starts[nodes[found, OLDEST]]:
+                            nodes[found, OLDEST] = nodes[node, OLDEST]
                     if not virtual:
                         link = np.int32(sizes[LINKS])
                         sizes[LINKS] += 1
-                        runs.origin[link] = node
-                        runs.following[link] = runs.link[found]
-                        runs.link[found] = link
+                        runs.links[link, ORIGIN] = node
+                        runs.links[link, FOLLOWING] = nodes[found, LINK]
+                        nodes[found, LINK] = link
                 if virtual:
                     break
                 if not stays:
-                    runs.killed[node] = step
+                    nodes[node, KILLED] = number
                 previous, node = node, following
         for made in range(fresh, sizes[NODES]):
-            state = int(runs.state[made])
+            state = int(nodes[made, STATE])
             runs.counts[state, REACHED] += 1
             if state == last and _completes(
                 np.int32(made), number, key, frontier, time, machine, events, texts, groups, runs, bindings, stack
@@ -310,7 +318,7 @@ def advance(
                         runs.frontier[partition, 1] = runs.frontier[partition, 0]
                         runs.frontier[partition, 0] = step
             if state < last or machine.kleene[last]:
-                runs.sibling[made] = runs.top[key, state]
+                nodes[made, SIBLING] = runs.top[key, state]
                 runs.top[key, state] = made
                 runs.live[key] += 1
     sizes[STATUS] = DONE
@@ -351,13 +359,14 @@ def _forget(state: int, machine: Machine, groups: Groups, node: int) -> None:
 @inlined
 def _same_future(new: Int, fresh: int, number: int, machine: Machine, groups: Groups, runs: Runs) -> Int:
     """A node of the same event with the same future as a new one; −1 when there is none, and the new one is noted."""
-    state = np.int64(runs.state[new])
+    nodes = runs.nodes
+    state = np.int64(nodes[new, STATE])
     if machine.plain[state]:
         if runs.made[state] >= fresh:
             return runs.made[state]
         runs.made[state] = new
         return np.int32(-1)
-    code = np.uint64(state * 1_000_003 + runs.number[new])
+    code = np.uint64(state * 1_000_003 + nodes[new, NUMBER])
     for slot in range(runs.slots.shape[1]):
         code = mix(code ^ np.uint64(runs.slots[new, slot] + 1))
     for slot in range(groups.states.shape[1]):
@@ -368,7 +377,7 @@ def _same_future(new: Int, fresh: int, number: int, machine: Machine, groups: Gr
     place = np.int64(mix(code)) & mask
     while runs.stamps[place] == number:
         other = runs.buckets[place]
-        if other >= fresh and runs.state[other] == state and runs.number[other] == runs.number[new]:
+        if other >= fresh and nodes[other, STATE] == state and nodes[other, NUMBER] == nodes[new, NUMBER]:
             same = True
             for slot in range(runs.slots.shape[1]):
                 same &= runs.slots[other, slot] == runs.slots[new, slot]
@@ -400,14 +409,15 @@ def _completes(
     stack: Stack,
 ) -> bool:
     """Whether a node at the last state is a match, as far as that can be known now."""
+    nodes = runs.nodes
     last = machine.kleene.size - 1
-    if runs.number[node] < machine.minimum[last]:
+    if nodes[node, NUMBER] < machine.minimum[last]:
         return False
     if machine.size >= 0:
-        distance: Int = time.ends[number] - time.starts[runs.newest[node]]
+        distance: Int = time.ends[number] - time.starts[nodes[node, NEWEST]]
         if outside(distance, machine.size, machine.inclusive):
             return False
-    if machine.prunes and time.steps[runs.newest[node]] <= frontier:
+    if machine.prunes and time.steps[nodes[node, NEWEST]] <= frontier:
         return False
     part = machine.parts[EDGES * last + PROCEED]
     if part[1] == part[0] and not machine.after.size:
@@ -430,13 +440,14 @@ def _completes(
 @inlined
 def _bind_run(node: int, machine: Machine, runs: Runs, bindings: Ints) -> None:
     """What programs on a complete match read."""
+    nodes = runs.nodes
     for slot in range(runs.slots.shape[1]):
         bindings[0, RUN_SLOTS + slot] = runs.slots[node, slot]
     last = machine.kleene.size - 1
     if machine.last[last] >= 0:
-        bindings[0, machine.last[last]] = runs.event[node]
+        bindings[0, machine.last[last]] = nodes[node, EVENT]
     if machine.first[last] >= 0 and not machine.kleene[last]:
-        bindings[0, machine.first[last]] = runs.event[node]
+        bindings[0, machine.first[last]] = nodes[node, EVENT]
 
 
 @compiled
@@ -519,23 +530,25 @@ def _occurs(
 @compiled
 def purge(key: int, number: int, time: Timeline, machine: Machine, runs: Runs) -> None:
     """Take the dead runs of a partition off its lists, as of an event that comes."""
+    nodes = runs.nodes
     for state in range(machine.kleene.size):
         previous: Int = np.int32(-1)
         node = runs.top[key, state]
         while node >= 0:
-            following = runs.sibling[node]
-            dead = runs.killed[node] != -1 and runs.killed[node] < time.steps[number]
+            following = nodes[node, SIBLING]
+            killer = nodes[node, KILLED]
+            dead = killer != ALIVE and (killer == DROPPED or time.steps[killer] < time.steps[number])
             if machine.early and machine.size >= 0:
-                distance = time.ends[number] - time.starts[runs.newest[node]]
+                distance = time.ends[number] - time.starts[nodes[node, NEWEST]]
                 dead |= outside(distance, machine.size, machine.inclusive)
             if machine.contiguous:
-                dead |= time.ordinals[number] > time.ordinals[runs.event[node]] + 1
+                dead |= time.ordinals[number] > time.ordinals[nodes[node, EVENT]] + 1
             if dead:
                 runs.live[key] -= 1
                 if previous < 0:
                     runs.top[key, state] = following
                 else:
-                    runs.sibling[previous] = following
+                    nodes[previous, SIBLING] = following
             else:
                 previous = node
             node = following

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kleene.kernels.automaton import Runs
+from kleene.kernels.automaton import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Runs
 from kleene.kernels.expression import Bytes, Ints
 from kleene.kernels.jit import compiled
 from kleene.kernels.timeline import outside
@@ -40,8 +40,8 @@ def write_paths(
         while depth >= 0:
             node = path[depth]
             if cursor[depth] == -2:
-                cursor[depth] = runs.link[node]
-                if runs.starts[node] and starts[runs.event[node]] >= lowest[place]:
+                cursor[depth] = runs.nodes[node, LINK]
+                if runs.nodes[node, STARTS] == 1 and starts[runs.nodes[node, EVENT]] >= lowest[place]:
                     if written + 2 > offsets.size:
                         grown = np.zeros(2 * offsets.size, np.int64)
                         grown[: offsets.size] = offsets
@@ -54,8 +54,8 @@ def write_paths(
                         more_kinds[:used] = kinds[:used]
                         kinds = more_kinds
                     for back in range(depth, -1, -1):
-                        events[used] = runs.event[path[back]]
-                        kinds[used] = variables[runs.state[path[back]]]
+                        events[used] = runs.nodes[path[back], EVENT]
+                        kinds[used] = variables[runs.nodes[path[back], STATE]]
                         used += 1
                     written += 1
                     offsets[written] = used
@@ -63,12 +63,12 @@ def write_paths(
                         break
                 continue
             link = cursor[depth]
-            while link >= 0 and starts[runs.newest[runs.origin[link]]] < lowest[place]:
-                link = runs.following[link]
+            while link >= 0 and starts[runs.nodes[runs.links[link, ORIGIN], NEWEST]] < lowest[place]:
+                link = runs.links[link, FOLLOWING]
             if link < 0:
                 depth -= 1
                 continue
-            cursor[depth] = runs.following[link]
+            cursor[depth] = runs.links[link, FOLLOWING]
             depth += 1
             if depth == path.size:
                 longer = np.empty(2 * path.size, np.int32)
@@ -77,7 +77,7 @@ def write_paths(
                 further = np.empty(2 * cursor.size, np.int32)
                 further[:depth] = cursor
                 cursor = further
-            path[depth] = runs.origin[link]
+            path[depth] = runs.links[link, ORIGIN]
             cursor[depth] = -2
     return offsets[: written + 1], events[:used], kinds[:used]
 
@@ -114,13 +114,13 @@ def write_graphs(
         at = 0
         most_links = 0
         while at < size:
-            link = runs.link[reached[at]]
+            link = runs.nodes[reached[at], LINK]
             at += 1
             most_links += 1
             while link >= 0:
-                origin = runs.origin[link]
-                link = runs.following[link]
-                if starts[runs.newest[origin]] < lowest[row]:
+                origin = runs.links[link, ORIGIN]
+                link = runs.links[link, FOLLOWING]
+                if starts[runs.nodes[origin, NEWEST]] < lowest[row]:
                     continue
                 most_links += 1
                 if place[origin] < 0:
@@ -139,17 +139,17 @@ def write_graphs(
             place[ordered[number]] = number
         for number in range(size):
             node = ordered[number]
-            events[made + number] = runs.event[node]
-            kinds[made + number] = variables[runs.state[node]]
+            events[made + number] = runs.nodes[node, EVENT]
+            kinds[made + number] = variables[runs.nodes[node, STATE]]
             before = linked
-            link = runs.link[node]
+            link = runs.nodes[node, LINK]
             while link >= 0:
-                origin = runs.origin[link]
-                link = runs.following[link]
-                if starts[runs.newest[origin]] >= lowest[row]:
+                origin = runs.links[link, ORIGIN]
+                link = runs.links[link, FOLLOWING]
+                if starts[runs.nodes[origin, NEWEST]] >= lowest[row]:
                     links[linked] = made + place[origin]
                     linked += 1
-            if linked > before and runs.starts[node] and starts[runs.event[node]] >= lowest[row]:
+            if linked > before and runs.nodes[node, STARTS] == 1 and starts[runs.nodes[node, EVENT]] >= lowest[row]:
                 links[linked] = -1
                 linked += 1
             link_offsets[made + number + 1] = linked
@@ -183,14 +183,14 @@ def longest_prefixes(
     """Most components first, then canonical order (the semantics page §3, TIMEOUTS). Runs are not merged here."""
     one, other = np.empty(64, np.int32), np.empty(64, np.int32)
     for node in range(begin, end):
-        first = runs.newest[node]
-        if outside(ends[runs.event[node]] - starts[first], size, inclusive):
+        first = runs.nodes[node, NEWEST]
+        if outside(ends[runs.nodes[node, EVENT]] - starts[first], size, inclusive):
             continue
         known = best[first]
-        if known < 0 or runs.state[node] > runs.state[known]:
+        if known < 0 or runs.nodes[node, STATE] > runs.nodes[known, STATE]:
             best[first] = node
             continue
-        if runs.state[node] < runs.state[known]:
+        if runs.nodes[node, STATE] < runs.nodes[known, STATE]:
             continue
         lengths = np.zeros(2, np.int64)
         for side in range(2):
@@ -203,18 +203,18 @@ def longest_prefixes(
                 else:
                     other[lengths[side]] = at
                 lengths[side] += 1
-                if runs.link[at] < 0:
+                if runs.nodes[at, LINK] < 0:
                     break
-                at = runs.origin[runs.link[at]]
+                at = runs.links[runs.nodes[at, LINK], ORIGIN]
         place = 1
         earlier = lengths[0] < lengths[1]
         while place <= min(lengths[0], lengths[1]):
             left, right = one[lengths[0] - place], other[lengths[1] - place]
-            if runs.state[left] != runs.state[right]:
-                earlier = runs.state[left] > runs.state[right]
+            if runs.nodes[left, STATE] != runs.nodes[right, STATE]:
+                earlier = runs.nodes[left, STATE] > runs.nodes[right, STATE]
                 break
-            if runs.event[left] != runs.event[right]:
-                earlier = runs.event[left] < runs.event[right]
+            if runs.nodes[left, EVENT] != runs.nodes[right, EVENT]:
+                earlier = runs.nodes[left, EVENT] < runs.nodes[right, EVENT]
                 break
             place += 1
         if earlier:

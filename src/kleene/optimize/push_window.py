@@ -9,6 +9,8 @@ from kleene.plan.physical import AutomatonPlan, SequencePlan
 
 
 def push_window(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> SequencePlan | AutomatonPlan:
+    if query.window is None:
+        return plan
     if isinstance(plan, SequencePlan):
         return replace(plan, window_in_scan=True, window_in_construction=True)
     return replace(plan, window_early=True)

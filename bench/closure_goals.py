@@ -1,0 +1,128 @@
+"""W3: Kleene closure over stocks (G3), counted, compressed and verbose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from bench.measure import CountsDiffer, Line, Timing, Verdict, affordable, alternate, profile
+from bench.running import found, found_with, number_of_matches, references
+from bench.workloads import PREDICATES, STRATEGIES, stock, stock_query
+from kleene.plan.settings import Settings
+
+LEAST_EVENTS = 5.0
+LEAST_REFERENCES = 50.0
+# A run that takes longer gets a shorter stream.
+SECONDS = 2.0
+LEAST_R_SQUARED = 0.98
+
+
+def rows(table: pa.Table, text: str) -> int:
+    return int(found(table, text).num_rows)
+
+
+def counted_rows(table: pa.Table, text: str) -> int:
+    return int(found_with(table, text, Settings(graphs=False)).num_rows)
+
+
+def rows_of(text: str, events: int) -> int:
+    return rows(stock(events), text)
+
+
+@dataclass(frozen=True)
+class Closure:
+    """One predicate under one strategy: counted and compressed over a stream, verbose over a fifth of it."""
+
+    name: str
+    table: pa.Table
+    text: str
+    short: str
+    brief: dict[str, Timing]
+    verbose: Timing
+    matches: int
+    references: int
+
+    @classmethod
+    def measured(cls, predicate: str, strategy: str, events: int) -> Closure:
+        text, short = (stock_query(predicate, strategy, compressed=brief) for brief in (False, True))
+        size = affordable(partial(rows_of, short), events, SECONDS)
+        table = stock(size)
+        works = {"counted": partial(counted_rows, table, short), "compressed": partial(rows, table, short)}
+        brief = alternate(works)
+        part = table.slice(0, size // 5)
+        verbose = alternate({"verbose": partial(rows, part, text)})["verbose"]
+        whole = found(part, text)
+        counts = {"compressed": number_of_matches(found(part, short)), "verbose": whole.num_rows}
+        if len(set(counts.values())) > 1:
+            raise CountsDiffer.between(counts)
+        total = number_of_matches(found(table, short))
+        return cls(f"{predicate} {strategy}", table, text, short, brief, verbose, total, references(whole))
+
+    @property
+    def part(self) -> pa.Table:
+        return self.table.slice(0, self.table.num_rows // 5)
+
+    @property
+    def rate(self) -> float:
+        """The better of counted and compressed."""
+        return max(timing.rate(self.table.num_rows) for timing in self.brief.values())
+
+    @property
+    def reference_rate(self) -> float:
+        return self.verbose.rate(self.references)
+
+    def line(self) -> str:
+        size = self.table.num_rows
+        counted, compressed = (self.brief[name].rate(size) for name in ("counted", "compressed"))
+        rates = f"{counted:10.2f}{compressed:12.2f}{self.verbose.rate(self.part.num_rows):10.2f}"
+        return f"{self.name:8}{size:10,}{self.matches:10,}{rates}{self.reference_rate:12.1f}"
+
+
+def closures(events: int) -> list[Verdict]:
+    """G3: each predicate under each strategy, in events a second; then verbose, in event references a second."""
+    print(f"\nW3: up to {events:,} events, window 500 EVENTS, million events/s (no peer can say it)")
+    print(f"{'':8}{'events':>10}{'matches':>10}{'counted':>10}{'compressed':>12}{'verbose':>10}   M references/s")
+    measured = []
+    for predicate in PREDICATES:
+        for strategy in STRATEGIES:
+            measured.append(Closure.measured(predicate, strategy, events))
+            print(measured[-1].line(), flush=True)
+    return [_events_a_second(measured), _references_a_second(measured), output_size(events // 10)]
+
+
+def _events_a_second(measured: list[Closure]) -> Verdict:
+    slowest = min(measured, key=lambda closure: closure.rate)
+    met = slowest.rate >= LEAST_EVENTS
+    text = f"{slowest.name}, the slowest W3, runs at {slowest.rate:.2f} M events/s, counted or compressed"
+    reason = "" if met else profile(partial(counted_rows, slowest.table, slowest.short))
+    return Verdict("G3", met, f"{text}; goal {LEAST_EVENTS:g}", reason)
+
+
+def _references_a_second(measured: list[Closure]) -> Verdict:
+    """Of those whose output is larger than their stream; otherwise the stream is what takes the time."""
+    large = [closure for closure in measured if closure.references > closure.part.num_rows] or measured
+    slowest = min(large, key=lambda closure: closure.reference_rate)
+    met = slowest.reference_rate >= LEAST_REFERENCES
+    text = f"{slowest.name}, the slowest verbose W3, writes {slowest.reference_rate:.1f} M event references/s"
+    reason = "" if met else profile(partial(rows, slowest.part, slowest.text))
+    return Verdict("G3", met, f"{text}; goal {LEAST_REFERENCES:g}", reason)
+
+
+def output_size(events: int) -> Verdict:
+    """SASE+ Figure 8(c): the cost of verbose output against its size, as the window grows."""
+    print("\nSASE+ Figure 8(c): verbose output, p1 s3; the paper's cost is linear in the output's size")
+    windows = (125, 250, 500, 750, 1_000)
+    size = affordable(partial(rows_of, stock_query("p1", "s3", windows[-1])), events, SECONDS)
+    table = stock(size)
+    texts = {f"{window:,}": stock_query("p1", "s3", window) for window in windows}
+    timings = alternate({name: partial(rows, table, text) for name, text in texts.items()}, same=False)
+    sizes = {name: references(found(table, text)) for name, text in texts.items()}
+    for name, timing in timings.items():
+        print(f"  window {name:>6}{sizes[name]:12,} references{timing.median * 1e3:10.1f} ms")
+    line = Line.through(list(sizes.values()), [timing.median for timing in timings.values()])
+    per = f"{1e-6 / line.slope:.1f} M references/s" if line.slope > 0 else "nothing a reference"
+    text = f"verbose output is linear in its size, R² {line.r_squared:.3f} ({size:,} events; beyond the scan {per})"
+    print(f"  {text}")
+    return Verdict("G3", line.r_squared >= LEAST_R_SQUARED, f"{text}; goal R² ≥ {LEAST_R_SQUARED:g}")

@@ -1,0 +1,54 @@
+"""Our side of a measurement: a query over a table as a user runs it, and on the engine with rules switched off."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.engine.run import run_query
+from kleene.evaluation import evaluate
+from kleene.frames.arrow import schema_on
+from kleene.optimize.planner import RULES
+from kleene.pattern import Query, Schema
+from kleene.pattern.query import BoundQuery
+from kleene.plan.settings import Settings
+
+ALL_RULES = frozenset(name for name, _ in RULES)
+
+
+class NotCompiled(Exception):
+    """The engine leaves the query to the reference evaluator, of which there is nothing to measure."""
+
+
+def found(table: pa.Table, text: str) -> pa.Table:
+    """The matches, as `kleene.match` makes them."""
+    return evaluate(table, [Query(text)]).matches
+
+
+def bound(table: pa.Table, text: str) -> BoundQuery:
+    return Query(text).bind(schema_on(table.schema, Schema()))
+
+
+def found_with(table: pa.Table, text: str, settings: Settings) -> pa.Table:
+    """The matches, from the engine with these settings."""
+    made = run_query(bound(table, text), table, settings)
+    if made is None:
+        raise NotCompiled(text)
+    return made[0]
+
+
+def without(*rules: str) -> Settings:
+    """All rules but these; a name that the planner does not know changes nothing."""
+    return Settings(without=frozenset(rules))
+
+
+def number_of_matches(table: pa.Table) -> int:
+    """Rows, or with OUTPUT COMPRESSED the counts in them."""
+    if "count" not in table.column_names:
+        return int(table.num_rows)
+    return sum(int(count) for count in table["count"].to_pylist())
+
+
+def references(table: pa.Table) -> int:
+    """Events in all matches together, SASE+'s output complexity: the lists of `a`, and one `b` each."""
+    return int(pc.sum(pc.list_value_length(table["a"])).as_py() or 0) + int(table.num_rows)

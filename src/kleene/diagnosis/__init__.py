@@ -1,0 +1,54 @@
+"""Why a query has the matches that it has, or none: what the engine counted, in plain words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kleene.diagnosis.stream import Stream
+from kleene.diagnosis.wording import Wording, counted
+from kleene.engine.engine import Engine
+from kleene.errors import UnknownKind
+from kleene.frames.arrow import schema_on
+from kleene.frames.kinds import on_spark
+from kleene.frames.streams import reads, to_table
+from kleene.lang.format import format_duration
+from kleene.pattern.printing import print_alternative
+from kleene.pattern.query import Query
+from kleene.pattern.schema import Schema
+from kleene.plan.program import NotCompilable
+
+
+def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
+    """Run a query for its counts; how far events and runs came, and what stopped most of them."""
+    if on_spark(events):
+        raise UnknownKind(
+            "counting is done in this process, and these events are on Spark",
+            hint="pass some of them: events.limit(100000).toArrow()",
+        )
+    declared = (schema or Schema()).declaring(query.tree.declarations)
+    table, given = to_table(events, declared, reads([query], declared))
+    bound = query.bind(schema_on(table.schema, given))
+    try:
+        engine = Engine(bound)
+        engine.process(table)
+        engine.finish()
+    except NotCompilable as reason:
+        return f"`{bound.name}` runs on the reference evaluator, which counts nothing: {reason}"
+    statistics, plan = engine.statistics, engine.plan
+    stream = Stream(bound, plan, table)
+    lines = [
+        f"`{bound.name}`: {counted(statistics.matches, 'match', 'matches') if statistics.matches else 'no match'}"
+        f" in {counted(statistics.rows - statistics.bad, 'event')}"
+    ]
+    within = None if query.tree.within is None else format_duration(query.tree.within.duration)
+    for number, alternative in enumerate(plan.alternatives):
+        if len(plan.alternatives) > 1:
+            pattern = print_alternative(bound.alternatives[number])
+            lines.append(f"alternative {number + 1} of {len(plan.alternatives)}: {pattern}")
+        said = Wording(bound, alternative, statistics.components[number], stream, number, within)
+        lines += [f"  {line}" for line in said.lines(matched=statistics.matches > 0)]
+    if stream.without_key:
+        key = ", ".join(f"`{name}`" for name in bound.partition)
+        has = "has" if stream.without_key == 1 else "have"
+        lines.append(f"  {counted(stream.without_key, 'event')} {has} no {key} (NULL or NaN) and can be in no match")
+    return "\n".join(lines)

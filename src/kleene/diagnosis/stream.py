@@ -1,0 +1,102 @@
+"""The events as an engine sees them before anything is matched: what each could be, and in what order they came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine.arrivals import Arrivals
+from kleene.engine.bits import Bits
+from kleene.engine.budget import Accounts
+from kleene.engine.held import Held
+from kleene.engine.row_types import row_types
+from kleene.engine.store import EventStore
+from kleene.kernels.expression import Ints
+from kleene.pattern.query import BoundQuery
+from kleene.plan.physical import Plan
+from kleene.plan.settings import Settings
+
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """Events that could begin a component: those that came after the component before it, and there with its key."""
+
+    after: int
+    same_key: int
+
+
+class Stream:
+    """Looked at only when the engine's counts leave something open."""
+
+    def __init__(self, query: BoundQuery, plan: Plan, table: pa.Table) -> None:
+        self._query, self._plan, self._table = query, plan, table
+
+    @cached_property
+    def _seen(self) -> tuple[EventStore, list[Bits]]:
+        """The events of the query's types, and by alternative what each could be, whether it has a key or not."""
+        settings = Settings()
+        arrivals = Arrivals(self._query.schema)
+        arrivals.add(self._table)
+        events = arrivals.settled(None)
+        held = Held(self._query, self._plan, settings, Accounts(settings.budget), self._table)
+        arrived, _ = held.arrived(self._table.slice(0, 0) if events is None else events, 0)
+        held.store.append(arrived)
+        everything = np.ones(len(arrived.step), np.bool_)
+        return held.store, [executor.bits(arrived.columns, everything) for executor in held.executors]
+
+    @property
+    def _store(self) -> EventStore:
+        return self._seen[0]
+
+    @cached_property
+    def types(self) -> list[str]:
+        """The types that occur."""
+        names, codes = row_types(self._table, self._query.schema)
+        return sorted({name for place in np.unique(codes).tolist() if (name := names[place]) is not None})
+
+    @cached_property
+    def without_key(self) -> int:
+        """Events that could be part of a match and lack the partition key."""
+        if not self._query.partition:
+            return 0
+        useful = np.zeros(self._store.size, np.bool_)
+        for bits in self._seen[1]:
+            useful |= (bits.begins | bits.takes) != 0
+        return int(np.count_nonzero(useful & (self._keys < 0)))
+
+    @property
+    def _keys(self) -> Ints:
+        return self._store.partition[: self._store.size]
+
+    def begins(self, alternative: int, place: int) -> int:
+        """Events that could begin a component, by themselves."""
+        return int(np.count_nonzero(self._could(alternative, place) & (self._keys >= 0)))
+
+    def _could(self, alternative: int, place: int) -> np.ndarray:
+        made: np.ndarray = (self._seen[1][alternative].begins >> place) & 1 == 1
+        return made
+
+    def came(self, alternative: int, place: int) -> Came:
+        """How many came in order at all, and in their partition, whatever the window."""
+        keys = self._keys
+        return Came(
+            self._in_order(alternative, place, np.where(keys < 0, keys, 0)), self._in_order(alternative, place, keys)
+        )
+
+    def _in_order(self, alternative: int, place: int, keys: Ints) -> int:
+        store = self._store
+        steps, lefts = store.step[: store.size], store.left[: store.size]
+        # [key]: the first step after which the next component may come.
+        earliest = np.full(int(keys.max(initial=0)) + 1, -1, np.int64)
+        found = np.zeros(0, np.int64)
+        for each in range(place + 1):
+            could = np.flatnonzero(self._could(alternative, each) & (keys >= 0))
+            found = could[earliest[keys[could]] < lefts[could]]
+            earliest = np.full(len(earliest), _NEVER)
+            np.minimum.at(earliest, keys[found], steps[found])
+        return len(found)

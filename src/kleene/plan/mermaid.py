@@ -1,0 +1,101 @@
+"""A physical plan as a Mermaid flowchart: places or states, and on each edge what is tested there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kleene.pattern.expressions import Clause
+from kleene.pattern.nodes import Kind
+from kleene.pattern.printing import print_alternative, print_clause
+from kleene.plan.explain import AUTOMATON, REFERENCE, STACKS, classes_text, leaving, variables_of
+from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
+
+# Longer conditions are cut, and there are at most so many on an edge.
+_LONGEST = 48
+_MOST_LINES = 5
+# What a label may hold as it is; everything else is written as a code, since Mermaid reads it as syntax or as HTML.
+_SAFE = frozenset(" .,:=+*/!_-§–…≤≥")
+
+
+def plan_mermaid(plan: Plan) -> str:
+    """A flowchart that Mermaid draws, one group an alternative."""
+    lines = ["flowchart LR"]
+    if plan.fallback is not None:
+        reason = label([REFERENCE, plan.fallback.reason])
+        return "\n".join([*lines, f"    events([{label(['events'])}]) --> reference[{reason}]"]) + "\n"
+    several = len(plan.alternatives) > 1
+    for number, alternative in enumerate(plan.alternatives):
+        if several:
+            pattern = print_alternative(plan.query.alternatives[number])
+            lines.append(f"    subgraph g{number}[{label([pattern])}]")
+        drawn = _stacks if isinstance(alternative, SequencePlan) else _automaton
+        lines += [f"    {line}" for line in drawn(alternative, f"p{number}_")]  # type: ignore[operator]
+        if several:
+            lines.append("    end")
+    return "\n".join(lines) + "\n"
+
+
+def _stacks(plan: SequencePlan, prefix: str) -> Iterator[str]:
+    """Forwards the scan, each place with its mask; dotted, construction back from the last place with its tests."""
+    last = len(plan.scans) - 1
+    yield _start(prefix, STACKS, plan.key)
+    for place, scan in enumerate(plan.scans):
+        yield f"{prefix}{place}[{label([f'stack {scan.component.variable}', classes_text(scan.component)])}]"
+    for place, scan in enumerate(plan.scans):
+        before = f"{prefix}{place - 1}" if place else f"{prefix}start"
+        absent = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == place - 1]
+        yield _arrow(before, f"{prefix}{place}", [*absent, *_printed(scan.mask)])
+    for place in range(last - 1, -1, -1):
+        yield _arrow(f"{prefix}{place + 1}", f"{prefix}{place}", _printed(plan.during[place]), "-.->")
+    at_end = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == last]
+    alone = _printed(plan.during[last]) if plan.during else []
+    yield f"{prefix}match(({label(['match'])}))"
+    yield _arrow(f"{prefix}{last}", f"{prefix}match", [*alone, *_printed(plan.after), *at_end])
+
+
+def _automaton(plan: AutomatonPlan, prefix: str) -> Iterator[str]:
+    names = variables_of(plan)
+    last = len(names) - 1
+    yield _start(prefix, AUTOMATON, plan.key)
+    for number, state in enumerate(plan.states):
+        brackets = "[]" if state.component.kind is Kind.KLEENE else ""
+        yield f"{prefix}{number}([{label([names[number] + brackets, classes_text(state.component)])}])"
+    for number, state in enumerate(plan.states):
+        before = f"{prefix}{number - 1}" if number else f"{prefix}start"
+        left = leaving(plan.states[number - 1]) if number else []
+        absent = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == number - 1]
+        begin = _printed((*state.begin.mask, *state.begin.tests))
+        yield _arrow(before, f"{prefix}{number}", [*(f"leave: {text}" for text in left), *absent, *begin])
+        if state.component.kind is Kind.KLEENE:
+            take = _printed((*state.take.mask, *state.take.tests))
+            yield _arrow(f"{prefix}{number}", f"{prefix}{number}", ["take", *take])
+    at_end = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == last]
+    yield f"{prefix}match(({label(['match'])}))"
+    yield _arrow(f"{prefix}{last}", f"{prefix}match", [*leaving(plan.states[-1]), *at_end])
+
+
+def _start(prefix: str, executor: str, key: tuple[str, ...]) -> str:
+    kept = [f"by {', '.join(key)}"] if key else []
+    return f"{prefix}start([{label([executor, *kept])}])"
+
+
+def _arrow(source: str, target: str, texts: Iterable[str], arrow: str = "-->") -> str:
+    shown = list(texts)
+    return f"{source} {arrow}|{label(shown)}| {target}" if shown else f"{source} {arrow} {target}"
+
+
+def _printed(clauses: Iterable[Clause]) -> list[str]:
+    return [print_clause(clause) for clause in clauses]
+
+
+def label(texts: Iterable[str]) -> str:
+    """A quoted label, one text a line."""
+    listed = list(texts)
+    if len(listed) > _MOST_LINES:
+        listed = [*listed[: _MOST_LINES - 1], f"… {len(listed) - _MOST_LINES + 1} more"]
+    return '"' + "<br/>".join(map(_escaped, listed)) + '"'
+
+
+def _escaped(text: str) -> str:
+    short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return "".join(sign if sign.isalnum() or sign in _SAFE else f"#{ord(sign)};" for sign in " ".join(short.split()))
