@@ -135,8 +135,11 @@ def explain(
     params     values for `:name`; without them the plan is shown, too
     settings   rules of the optimiser that are switched off
 
-    >>> print(explain("PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10").text.splitlines()[-11].strip())
-    executor   stacks (SASE §4): every sequence is built from its last event back
+    >>> made = explain("PATTERN SEQ(A a, B b) WHERE [x] AND a.y < 5 WITHIN 10")
+    >>> print(*(line for line in made.text.splitlines() if "scan" in line), sep="\\n")
+      scan a     A where a.y < 5
+      scan b     B
+      window     stops scan and construction early
     """
     (one,) = _queries(query, params)
     return explain_query(one, schema=schema, events=events, settings=settings)

@@ -21,8 +21,7 @@ from kleene.pattern import Schema
 
 _LISTED = 4
 _PIPE_WIDTH = 160
-# The graph of a compressed result is for `decompress`; a person sees the count.
-_HIDDEN = ("match_id", "query", "key", "graph")
+_HIDDEN = ("match_id", "query", "key")
 
 
 def print_matches(matches: pa.Table, schema: Schema, *, limit: int, title: str | None = None) -> None:
@@ -48,6 +47,7 @@ def rendered(matches: pa.Table, schema: Schema, title: str | None = None) -> Tab
     phrases = Phrases(schema, frozenset(key), Moments.of(rows))
     several = "events" in matches.column_names and "query" in matches.column_names
     shown = [name for name in matches.column_names if name not in _HIDDEN or (name == "query" and several)]
+    shown = [name for name in shown if not _is_graph(matches.schema.field(name))]
     caption = " ".join(part for part in (title, phrases.moments.date and f"on {phrases.moments.date}") if part)
     table = Table(title=Text(caption) if caption else None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for name in [*key, *shown]:
@@ -57,6 +57,12 @@ def rendered(matches: pa.Table, schema: Schema, title: str | None = None) -> Tab
         cells += [phrases.cell(name, row[name]) for name in shown]
         table.add_row(*map(Text, cells))
     return table
+
+
+def _is_graph(field: pa.Field) -> bool:
+    """A compressed result's graph is for `decompress`, and a person sees the count; a variable may be called so."""
+    is_struct = field.name == "graph" and pa.types.is_struct(field.type)
+    return is_struct and {"digest", "predecessors", "ends"} <= {part.name for part in field.type}
 
 
 @dataclass(frozen=True)

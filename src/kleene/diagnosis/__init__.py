@@ -33,7 +33,7 @@ def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
         engine.process(table)
         engine.finish()
     except NotCompilable as reason:
-        return f"`{bound.name}` runs on the reference evaluator, which counts nothing: {reason}"
+        return f"why is not available: `{bound.name}` runs on the reference evaluator, which counts nothing ({reason})"
     statistics, plan = engine.statistics, engine.plan
     stream = Stream(bound, plan, table)
     lines = [

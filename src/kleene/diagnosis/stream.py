@@ -37,14 +37,18 @@ class Stream:
         self._query, self._plan, self._table = query, plan, table
 
     @cached_property
+    def _events(self) -> pa.Table:
+        """The rows that are events."""
+        arrivals = Arrivals(self._query.schema)
+        arrivals.add(self._table)
+        return arrivals.settled(None)
+
+    @cached_property
     def _seen(self) -> tuple[EventStore, list[Bits]]:
         """The events of the query's types, and by alternative what each could be, whether it has a key or not."""
         settings = Settings()
-        arrivals = Arrivals(self._query.schema)
-        arrivals.add(self._table)
-        events = arrivals.settled(None)
         held = Held(self._query, self._plan, settings, Accounts(settings.budget), self._table)
-        arrived, _ = held.arrived(self._table.slice(0, 0) if events is None else events, 0)
+        arrived, _ = held.arrived(self._events, 0)
         held.store.append(arrived)
         everything = np.ones(len(arrived.step), np.bool_)
         return held.store, [executor.bits(arrived.columns, everything) for executor in held.executors]
@@ -56,7 +60,7 @@ class Stream:
     @cached_property
     def types(self) -> list[str]:
         """The types that occur."""
-        names, codes = row_types(self._table, self._query.schema)
+        names, codes = row_types(self._events, self._query.schema)
         return sorted({name for place in np.unique(codes).tolist() if (name := names[place]) is not None})
 
     @cached_property

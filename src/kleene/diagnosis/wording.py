@@ -145,7 +145,11 @@ class Wording:
         if reasons:
             return ", ".join(reasons)
         if place == 0:
-            return f"each lasts longer than WITHIN {self.within}" if self.within else "the query's conditions are never true"
+            return (
+                f"each lasts longer than WITHIN {self.within}"
+                if self.within
+                else "the query's conditions are never true"
+            )
         return self._why_not_after(place)
 
     def _why_unseen(self, component: Component) -> str:
@@ -218,7 +222,9 @@ class Wording:
         component = self._part(last)
         if component.kind is Kind.KLEENE and component.minimum > 1:
             return f"it needs at least {component.minimum} events"
-        return f"first and last event lie further apart than WITHIN {self.within}" if self.within else "nothing is known"
+        return (
+            f"first and last event lie further apart than WITHIN {self.within}" if self.within else "nothing is known"
+        )
 
 
 def _types(component: Component) -> str:

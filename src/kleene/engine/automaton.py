@@ -118,6 +118,7 @@ class AutomatonExecutor:
             contiguous=query.strategy in _CONTIGUOUS,
             next_match=query.strategy is SelectionStrategy.SKIP_TILL_NEXT_MATCH,
             merges=plan.merges,
+            tallies=self._tallies(),
             prunes=self._prunes(alone),
             most=self._accounts.budget.runs_per_partition,
             after=np.array([absence.after for absence in plan.absences], np.int64),
@@ -126,6 +127,14 @@ class AutomatonExecutor:
             left=np.array(state.left, np.int64),
             right=np.array(state.right, np.int64),
         )
+
+    def _tallies(self) -> bool:
+        """Runs that begin at different times share a node: how many of them a window has left behind must be known.
+
+        Where every event may be ignored, a node comes from very many others, and it is counted when it is asked for.
+        """
+        any_match = self.query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH
+        return self.plan.merges and self.query.window is not None and not any_match
 
     def _prunes(self, alone: bool) -> bool:
         """With NON_OVERLAP a match ends all runs of its partition: where it is known at once that it will be chosen."""
@@ -142,6 +151,8 @@ class AutomatonExecutor:
             slots=np.full((_FIRST_ROOM, self._state.width), -1, np.int32),
             total=np.zeros(_FIRST_ROOM, np.uint64),
             links=np.empty((_FIRST_ROOM, 2), np.int32),
+            tally=np.empty((_FIRST_ROOM, 3), np.int32),
+            tallied=np.empty(_FIRST_ROOM, np.uint64),
             top=np.full((1, states), -1, np.int32),
             live=np.zeros(1, np.int64),
             completed=np.empty(_FIRST_ROOM, np.int32),
@@ -232,6 +243,8 @@ class AutomatonExecutor:
         completed = int(runs.sizes[kernel.COMPLETED]) + more + 1
         grown = {name: with_room(getattr(runs, name), nodes) for name in ("nodes", "slots", "total")}
         grown["links"] = with_room(runs.links, links)
+        tallies = int(runs.sizes[kernel.TALLIES]) + more * (int(runs.sizes[kernel.LONGEST]) + 2) + 1
+        grown |= {name: with_room(getattr(runs, name), tallies) for name in ("tally", "tallied")}
         grown["completed"] = with_room(runs.completed, completed)
         if len(runs.buckets) < 4 * more:
             size = 1 << (4 * more).bit_length()
@@ -313,6 +326,10 @@ class AutomatonExecutor:
     def oldest(self, nodes: Ints) -> Ints:
         """The earliest first event of each run."""
         return self._field(nodes, kernel.OLDEST)
+
+    @property
+    def counts_by_first(self) -> bool:
+        return bool(self._machine.tallies)
 
     def _field(self, nodes: Ints, field: int) -> Ints:
         values: Ints = self._runs.nodes[nodes, field].astype(np.int64)

@@ -58,29 +58,32 @@ def scan(
     asked   a component and its conditions on one event; None is a bit that stays 0
     among   the events that count; None: all of them
     """
-    types = columns.types
-    kinds = int(types.max(initial=NO_TYPE)) - NO_TYPE + 1
-    names = {name for part in asked if part is not None for name in part[0].types}
-    codes = {name: strings.code(name) - NO_TYPE for name in names}
-    by_type = np.zeros(max(kinds, *codes.values(), 1) + 1, np.int64)
-    counted = np.bincount(types - NO_TYPE, minlength=len(by_type))
-    bits = np.zeros(len(types), np.int64)
+    types, kinds = columns.types, columns.kinds
+    size = len(types)
+    # [code − NO_TYPE]
+    by_type = np.zeros(
+        max([*kinds, *(strings.code(n) for p in asked if p for n in p[0].types)], default=0) + 2, np.int64
+    )
+    bits = np.zeros(size, np.int64)
     seen, passed = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
     for place, part in enumerate(asked):
         if part is None:
             continue
         component, clauses = part
         if not clauses and not any(kind.predicate for kind in component.classes):
-            own = [codes[name] for name in component.types]
-            by_type[own] |= 1 << place
-            seen[place] = passed[place] = counted[own].sum()
+            own = [strings.code(name) for name in component.types]
+            by_type[np.array(own) - NO_TYPE] |= 1 << place
+            seen[place] = passed[place] = sum(kinds.get(code, 0) for code in own)
             continue
         member = members(component, columns, strings)
         good = member & mask(clauses, columns, strings) if clauses else member
         seen[place], passed[place] = np.count_nonzero(member), np.count_nonzero(good)
         bits |= good.astype(np.int64) << place
-    if by_type.any():
-        bits |= by_type[types - NO_TYPE]
+    if len(kinds) == 1:
+        bits |= by_type[next(iter(kinds)) - NO_TYPE]
+    elif by_type.any():
+        # The last place is for NO_TYPE, −1.
+        bits |= np.roll(by_type, NO_TYPE)[types]
     if among is not None and not among.all():
         bits[~among] = 0
     return Scan(bits, seen, passed)

@@ -7,7 +7,7 @@ does not have is missing, whatever the column holds there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,8 @@ class ColumnStore:
     events: Events
     # [row]: the code of the event's type in the pool of strings, or NO_TYPE.
     types: Ints
+    # How many rows are of each type, by its code.
+    kinds: Mapping[int, int] = field(default_factory=dict)
 
     @staticmethod
     def from_table(table: pa.Table, names: Sequence[str], schema: Schema, strings: StringPool) -> ColumnStore:
@@ -63,8 +65,9 @@ class ColumnStore:
                 _fill(table.column(name), column, name, ints, reals, states[column.index], strings)
             else:
                 states[column.index] = NULL
-        _mark_missing(states, columns, types, schema, strings)
-        return ColumnStore(columns, Events(ints, reals, states), types)
+        kinds = counted_types(types)
+        _mark_missing(states, columns, types, kinds, schema, strings)
+        return ColumnStore(columns, Events(ints, reals, states), types, kinds)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -122,18 +125,21 @@ def _types(table: pa.Table, schema: Schema, strings: StringPool) -> Ints:
 
 
 def _mark_missing(
-    states: Bytes, columns: Mapping[str, Column], types: Ints, schema: Schema, strings: StringPool
+    states: Bytes,
+    columns: Mapping[str, Column],
+    types: Ints,
+    kinds: Iterable[int],
+    schema: Schema,
+    strings: StringPool,
 ) -> None:
-    for code in _distinct(types):
+    for code in kinds:
         attributes = None if code == NO_TYPE else schema.attributes_of(strings.text(code))
         lacking = [] if attributes is None else [c.index for name, c in columns.items() if name not in attributes]
         if lacking:
             states[np.ix_(np.array(lacking), types == code)] = MISSING
 
 
-def _distinct(codes: Ints) -> list[int]:
-    """Few types, many rows."""
-    if not codes.size:
-        return []
-    counted = np.bincount(codes - NO_TYPE)
-    return (np.flatnonzero(counted) + NO_TYPE).tolist()
+def counted_types(codes: Ints) -> dict[int, int]:
+    """How many rows are of each type: few types, many rows."""
+    counted = np.bincount(codes - NO_TYPE) if codes.size else np.zeros(0, np.int64)
+    return {code + NO_TYPE: int(counted[code]) for code in np.flatnonzero(counted).tolist()}

@@ -18,6 +18,7 @@ from kleene.engine.selected import Selected
 from kleene.frames.compressed import Graphs, Store, compressed_table
 from kleene.frames.results import event_column, result_schema, times
 from kleene.kernels import automaton as kernel
+from kleene.kernels.automaton import count_since
 from kleene.kernels.counting import count_paths
 from kleene.kernels.expression import Ints
 from kleene.kernels.first_paths import first_paths
@@ -78,7 +79,11 @@ def _counts(completed: Completed, lowest: Ints, time: Timeline) -> tuple[npt.NDA
     """Counts, and those that need more than 64 bits. Only where some runs begin too early are they looked at."""
     executor, nodes = completed.executor, completed.nodes
     totals = executor.total(nodes)
-    late = np.flatnonzero((time.starts[executor.oldest(nodes)] < lowest) | (totals == _SATURATED))
+    early = time.starts[executor.oldest(nodes)] < lowest
+    if executor.counts_by_first and early.any():
+        count_since(nodes, lowest, time.starts, executor.pool, totals)
+        early[:] = False
+    late = np.flatnonzero(early | (totals == _SATURATED))
     if not len(late):
         return totals, {}
     graph = _written(executor, np.arange(len(late) + 1), nodes[late], lowest[late], time)

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from kleene.engine.memory import empty
+
 
 def with_room(array: Any, needed: int, fill: int | None = None) -> Any:
     """The array itself, or a longer copy: at least `needed` along its first axis, filled where it is new."""
     if len(array) >= needed:
         return array
-    longer = np.empty((max(needed, 2 * len(array)), *array.shape[1:]), array.dtype)
+    longer = empty((max(needed, 2 * len(array)), *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     if fill is not None:
         longer[len(array) :] = fill
@@ -33,7 +35,7 @@ class Growing:
             self.array = np.ascontiguousarray(part) if part.flags.writeable else part.copy()
         else:
             if size > self.array.shape[-1]:
-                grown = np.empty((*self.array.shape[:-1], max(size, 2 * self.size)), self.array.dtype)
+                grown = empty((*self.array.shape[:-1], max(size, 2 * self.size)), self.array.dtype)
                 grown[..., : self.size] = self.array[..., : self.size]
                 self.array = grown
             self.array[..., self.size : size] = part

@@ -32,5 +32,5 @@ def run_query(query: BoundQuery, table: pa.Table, settings: Settings | None = No
         return Ran(made.matches, bad, made.timeouts)
     except NotCompilable as problem:
         reason = str(problem)
-    _LOG.info("`%s` runs on the reference evaluator: %s", query.name, reason)
+    _LOG.warning("`%s` runs on the reference evaluator, which is slow: %s", query.name, reason)
     return None

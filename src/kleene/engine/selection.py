@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -151,7 +151,9 @@ class Selection:
     def _compressed(self, completed: list[Completed], store: EventStore, time: Timeline) -> pa.Table:
         lowest = [self._lowest(each.nodes, each.executor, time) for each in completed]
         spans = self._spans(store)
-        return compressed(self._query, store.rows, spans, completed, lowest, time, graphs=self._settings.graphs)
+        # Too many matches of a query that asks for all are emitted so too, with the ids of its own.
+        query = replace(self._query, output=OutputMode.COMPRESSED)
+        return compressed(query, store.rows, spans, completed, lowest, time, graphs=self._settings.graphs)
 
     def _not_overlapping(self, matches: Matches, store: EventStore, time: Timeline) -> Matches:
         order = in_order(matches, self._spans(store)).order

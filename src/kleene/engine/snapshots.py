@@ -16,7 +16,7 @@ from kleene.errors import BadSnapshot
 
 _MAGIC = b"KLEENE"
 VERSION = 1
-# Magic, version, checksum of what follows, length of the description.
+# Magic, version, checksum of everything that follows, length of the description.
 _HEADER = struct.Struct("<6sHII")
 
 
@@ -51,7 +51,7 @@ def to_bytes(state: State) -> bytes:
     }
     said = json.dumps(description).encode()
     body = said + b"".join(blobs)
-    return _HEADER.pack(_MAGIC, VERSION, crc32(body), len(said)) + body
+    return _HEADER.pack(_MAGIC, VERSION, _checksum(body, len(said)), len(said)) + body
 
 
 def from_bytes(data: bytes, digest: bytes) -> State:
@@ -62,7 +62,7 @@ def from_bytes(data: bytes, digest: bytes) -> State:
     if version != VERSION:
         raise BadSnapshot(f"this snapshot has version {version}, and this Kleene reads version {VERSION}")
     body = memoryview(data)[_HEADER.size :]
-    if crc32(body) != checksum:
+    if _checksum(body, length) != checksum:
         raise BadSnapshot("this snapshot is damaged")
     said = json.loads(bytes(body[:length]))
     if bytes.fromhex(said["digest"]) != digest:
@@ -82,6 +82,10 @@ def from_bytes(data: bytes, digest: bytes) -> State:
         assert numbers is not None
         held = Held(rows, numbers)
     return State(digest, said["watermark"], said["rows"], said["step"], tables[0], held)
+
+
+def _checksum(body: bytes | memoryview, length: int) -> int:
+    return crc32(body, crc32(length.to_bytes(4, "little")))
 
 
 def _written(table: pa.Table) -> bytes:

@@ -40,6 +40,7 @@ class Arrived:
             self.columns.columns,
             Events(*(_taken(array, places) for array in events)),
             self.columns.types[places],
+            self.columns.kinds,
         )
         numbers = self.partition, self.start, self.end, self.step, self.position, self.ordinal
         return Arrived(self.rows.take(pa.array(places)), columns, *(array[places] for array in numbers))

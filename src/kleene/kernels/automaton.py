@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kleene.kernels.aggregates import Aggregation, accumulate, clear, copy
 from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
 from kleene.kernels.identity import mix
-from kleene.kernels.jit import compiled, inlined
+from kleene.kernels.jit import borrowed, compiled, inlined
 from kleene.kernels.timeline import Timeline, outside
 
 Numbers = npt.NDArray[np.int32]
@@ -39,12 +39,15 @@ STARTS = 5  #    1 when a run begins here
 LINK = 6  #      the first link back, or −1
 SIBLING = 7  #   the next live node of its list, or −1
 KILLED = 8  #    the event that it could not stay for; ALIVE, or DROPPED by a budget
-FIELDS = 16
+TALLY = 9  #     the tally of its latest first event, or −1
+FIELDS = 12
 ALIVE, DROPPED = -1, -2
 # Columns of `Runs.links`: the node that it leads back to, and the next link of the same node.
 ORIGIN, FOLLOWING = 0, 1
+# Columns of `Runs.tally`: a first event, the tally of the next older one, and how many follow it.
+FIRST, OLDER, LENGTH = 0, 1, 2
 # Places of `Runs.sizes`.
-NODES, LINKS, COMPLETED, INSTANCES, STATUS, SIZES = range(6)
+NODES, LINKS, COMPLETED, INSTANCES, TALLIES, LONGEST, STATUS, SIZES = range(8)
 # Why `advance` returned early.
 DONE, NO_ROOM, TOO_MANY_RUNS = range(3)
 # Columns of `Runs.counts`.
@@ -73,6 +76,7 @@ class Machine(NamedTuple):
     contiguous: bool  #  no event may be ignored
     next_match: bool  #  no event may be ignored that could be taken
     merges: bool
+    tallies: bool  #     runs are counted by their first events, so that a window can leave some behind
     prunes: bool  #      a match ends the other runs of its partition (NON_OVERLAP)
     most: int  #         runs of a partition
     # Negated components, [absence]
@@ -90,6 +94,8 @@ class Runs(NamedTuple):
     slots: Numbers  #  [node, slot]: events that later edges read
     total: Counts  #   [node]: how many runs came here; the greatest number stands for more
     links: Numbers  #  [link, 2]
+    tally: Numbers  #  [tally, 3]
+    tallied: Counts  # [tally]: how many runs from this first event came to the node
     top: Numbers  #    [key, state]: the first live node
     live: Ints  #      [key]: how many are live
     completed: Numbers  # nodes that are matches
@@ -123,37 +129,53 @@ def advance(
     stack: Stack,
 ) -> int:
     """Offer events to runs; the number of the first event that was not offered."""
-    last = machine.kleene.size - 1
-    sizes, nodes = runs.sizes, runs.nodes
-    width = runs.slots.shape[1]
+    time, machine, events, texts = borrowed(time), borrowed(machine), borrowed(events), borrowed(texts)
+    aggregation, groups, runs, stack = borrowed(aggregation), borrowed(groups), borrowed(runs), borrowed(stack)
+    begins, takes, absents, bindings = borrowed(begins), borrowed(takes), borrowed(absents), borrowed(bindings)
+    keys, partitions, steps, lefts, starts, ends, ordinals = time
+    kleene, minimum, maximum, cap, first, last_slot = (
+        machine.kleene, machine.minimum, machine.maximum, machine.cap, machine.first, machine.last,
+    )  # fmt: skip
+    keep, parts, code, size, inclusive = machine.keep, machine.parts, machine.code, machine.size, machine.inclusive
+    early, contiguous, next_match = machine.early, machine.contiguous, machine.next_match
+    merges, prunes, tallies, most = machine.merges, machine.prunes, machine.tallies, machine.most
+    aggregates, aggregate_slots, keep_groups = machine.aggregates, machine.aggregate_slots, machine.keep_groups
+    nodes, slots, total, links, tally = runs.nodes, runs.slots, runs.total, runs.links, runs.tally
+    top, live, completed, frontiers = runs.top, runs.live, runs.completed, runs.frontier
+    made, buckets, stamps, counts, sizes = runs.made, runs.buckets, runs.stamps, runs.counts, runs.sizes
+    last = kleene.size - 1
+    width = slots.shape[1]
+    absences = machine.after.size
+    aggregated = groups.states.shape[1]
     for number in range(begin, end):
         begun, taken, absent = begins[number - base], takes[number - base], absents[number - base]
         if begun | taken | absent == 0:
             continue
-        key = time.keys[number]
+        key = keys[number]
         if begun | taken:
-            needed = 2 * runs.live[key] + 2
+            needed = 2 * live[key] + 2
             if (
                 sizes[NODES] + needed >= nodes.shape[0]
-                or sizes[LINKS] + needed >= runs.links.shape[0]
-                or sizes[COMPLETED] + needed >= runs.completed.size
-                or 4 * needed > runs.buckets.size
+                or sizes[LINKS] + needed >= links.shape[0]
+                or sizes[COMPLETED] + needed >= completed.size
+                or 4 * needed > buckets.size
+                or (tallies and sizes[TALLIES] + needed * (sizes[LONGEST] + 2) >= tally.shape[0])
             ):
                 sizes[STATUS] = NO_ROOM
                 return number
-            if runs.live[key] > machine.most:
+            if live[key] > most:
                 sizes[STATUS] = TOO_MANY_RUNS
                 return number
         if absent:
             _add_instances(number, absent, key, machine, runs)
-        step = time.steps[number]
+        step = steps[number]
         frontier: Int = np.int64(-1)
-        if machine.prunes and time.partitions[number] >= 0:
-            newest_frontier = runs.frontier[time.partitions[number], 0]
-            frontier = newest_frontier if newest_frontier < step else runs.frontier[time.partitions[number], 1]
+        if prunes and partitions[number] >= 0:
+            newest_frontier = frontiers[partitions[number], 0]
+            frontier = newest_frontier if newest_frontier < step else frontiers[partitions[number], 1]
         fresh = sizes[NODES]
         for state in range(last, -2, -1):
-            can_take = state >= 0 and machine.kleene[state] and (taken >> state) & 1 == 1
+            can_take = state >= 0 and kleene[state] and (taken >> state) & 1 == 1
             can_begin = state < last and (begun >> (state + 1)) & 1 == 1
             if not can_take and not can_begin:
                 continue
@@ -162,7 +184,7 @@ def advance(
             node: Int = np.int32(-1)
             previous: Int = np.int32(-1)
             if not virtual:
-                node = runs.top[key, state]
+                node = top[key, state]
             while virtual or node >= 0:
                 following: Int = np.int32(-1)
                 held: Int = np.int32(-1)
@@ -170,67 +192,65 @@ def advance(
                     following = nodes[node, SIBLING]
                     held = nodes[node, EVENT]
                     killer = nodes[node, KILLED]
-                    dead = killer != ALIVE and (killer == DROPPED or time.steps[killer] < step)
-                    if not dead and machine.early and machine.size >= 0:
-                        distance = time.ends[number] - time.starts[nodes[node, NEWEST]]
-                        if outside(distance, machine.size, machine.inclusive):
+                    dead = killer != ALIVE and (killer == DROPPED or steps[killer] < step)
+                    if not dead and early and size >= 0:
+                        distance = ends[number] - starts[nodes[node, NEWEST]]
+                        if outside(distance, size, inclusive):
                             dead = True
-                            runs.counts[state, EXPIRED] += 1
-                    if not dead and machine.contiguous and time.ordinals[number] > time.ordinals[held] + 1:
+                            counts[state, EXPIRED] += 1
+                    if not dead and contiguous and ordinals[number] > ordinals[held] + 1:
                         dead = True
-                        runs.counts[state, BROKEN] += 1
-                    if not dead and machine.prunes and time.steps[nodes[node, NEWEST]] <= frontier:
+                        counts[state, BROKEN] += 1
+                    if not dead and prunes and steps[nodes[node, NEWEST]] <= frontier:
                         dead = True
                     if dead:
                         if previous < 0:
-                            runs.top[key, state] = following
+                            top[key, state] = following
                         else:
                             nodes[previous, SIBLING] = following
-                        runs.live[key] -= 1
+                        live[key] -= 1
                         node = following
                         continue
-                    if time.steps[held] >= time.lefts[number]:
+                    if steps[held] >= lefts[number]:
                         previous, node = node, following
                         continue
                     for slot in range(width):
-                        bindings[0, RUN_SLOTS + slot] = runs.slots[node, slot]
+                        bindings[0, RUN_SLOTS + slot] = slots[node, slot]
                     bindings[0, PREVIOUS] = held
-                    if machine.last[state] >= 0:
-                        bindings[0, machine.last[state]] = held
+                    if last_slot[state] >= 0:
+                        bindings[0, last_slot[state]] = held
                 else:
                     for slot in range(width):
                         bindings[0, RUN_SLOTS + slot] = -1
                 bindings[0, CURRENT] = number
-                stays = not machine.contiguous
+                stays = not contiguous
                 for phase in range(3):
                     # Take the event, then leave the state, then begin the next one with the event.
                     edge: Int = np.int64(-1)
                     if phase == 0:
-                        full = (
-                            can_take and machine.maximum[state] >= 0 and nodes[node, NUMBER] >= machine.maximum[state]
-                        )
+                        full = can_take and maximum[state] >= 0 and nodes[node, NUMBER] >= maximum[state]
                         if not can_take or full:
                             continue
                         edge = EDGES * state + TAKE
                     elif phase == 1:
                         if not can_begin:
                             break
-                        if virtual or not machine.kleene[state]:
+                        if virtual or not kleene[state]:
                             continue
-                        if nodes[node, NUMBER] < machine.minimum[state]:
+                        if nodes[node, NUMBER] < minimum[state]:
                             break
                         edge = EDGES * state + PROCEED
                     else:
                         edge = EDGES * (state + 1) + BEGIN
-                        if machine.first[state + 1] >= 0:
-                            bindings[0, machine.first[state + 1]] = number
+                        if first[state + 1] >= 0:
+                            bindings[0, first[state + 1]] = number
                     good = True
-                    part = machine.parts[edge]
-                    if part[1] > part[0]:
+                    if parts[edge, 1] > parts[edge, 0]:
+                        part = parts[edge]
                         program = Code(
-                            machine.code.words[part[0] : part[1]],
-                            machine.code.ints[part[2] : part[3]],
-                            machine.code.reals[part[4] : part[5]],
+                            code.words[part[0] : part[1]],
+                            code.ints[part[2] : part[3]],
+                            code.reals[part[4] : part[5]],
                         )
                         good = holds(program, events, texts, bindings, 0, groups, max(node, 0), stack)
                     if phase == 1:
@@ -238,89 +258,105 @@ def advance(
                             break
                         continue
                     target = state if phase == 0 else state + 1
-                    if phase == 2 and good and target == last and not machine.kleene[last] and machine.size >= 0:
-                        earliest = time.starts[number] if virtual else time.starts[nodes[node, NEWEST]]
-                        good = not outside(time.ends[number] - earliest, machine.size, machine.inclusive)
+                    if phase == 2 and good and target == last and not kleene[last] and size >= 0:
+                        earliest = starts[number] if virtual else starts[nodes[node, NEWEST]]
+                        good = not outside(ends[number] - earliest, size, inclusive)
                     if not good:
-                        runs.counts[target, FAILED] += 1
+                        counts[target, FAILED] += 1
                         continue
-                    if machine.next_match and not virtual and (phase == 0 or not machine.kleene[state]):
+                    if next_match and not virtual and (phase == 0 or not kleene[state]):
                         stays = False
                     spoilt = False
-                    if phase == 2 and machine.after.size and not virtual:
+                    if phase == 2 and absences and not virtual:
                         spoilt = _is_spoilt(
                             target, number, held, key, max(node, 0), time, machine, events, texts, groups, runs,
                             bindings, stack,
                         )  # fmt: skip
                     if spoilt:
-                        runs.counts[target, STOPPED] += 1
+                        counts[target, STOPPED] += 1
                         continue
                     # The run with one more event: a new node, or one that has the same future.
                     new: Int = np.int32(sizes[NODES])
                     for slot in range(width):
-                        kept = machine.keep[target, slot]
-                        runs.slots[new, slot] = bindings[0, RUN_SLOTS + slot] if kept else -1
-                    if groups.states.shape[1]:
+                        kept = keep[target, slot]
+                        slots[new, slot] = bindings[0, RUN_SLOTS + slot] if kept else -1
+                    if aggregated:
                         if virtual:
-                            clear(aggregation, machine.aggregate_slots, groups, new)
+                            clear(aggregation, aggregate_slots, groups, new)
                         else:
                             copy(groups, node, new)
-                        own = machine.aggregate_slots[machine.aggregates[target] : machine.aggregates[target + 1]]
+                        own = aggregate_slots[aggregates[target] : aggregates[target + 1]]
                         accumulate(aggregation, own, number, events, texts, groups, new)
-                        _forget(target, machine, groups, new)
-                    nodes[new, NUMBER] = 1 if phase == 2 else min(nodes[node, NUMBER] + 1, machine.cap[target])
+                        _forget(target, keep_groups, groups, new)
+                    nodes[new, NUMBER] = 1 if phase == 2 else min(nodes[node, NUMBER] + 1, cap[target])
                     nodes[new, STATE] = target
                     nodes[new, EVENT] = number
                     found: Int = np.int32(-1)
-                    if machine.merges:
-                        found = _same_future(new, fresh, number, machine, groups, runs)
+                    if merges:
+                        found = _same_future(
+                            new, fresh, number, machine.plain, groups, nodes, slots, made, buckets, stamps
+                        )
                     if found < 0:
                         found = new
                         sizes[NODES] += 1
                         nodes[new, LINK] = -1
                         nodes[new, KILLED] = ALIVE
                         nodes[new, STARTS] = 1 if virtual else 0
-                        runs.total[new] = 1 if virtual else runs.total[node]
+                        total[new] = 1 if virtual else total[node]
                         nodes[new, NEWEST] = number if virtual else nodes[node, NEWEST]
                         nodes[new, OLDEST] = number if virtual else nodes[node, OLDEST]
+                        nodes[new, TALLY] = -1
+                        if tallies:
+                            nodes[new, TALLY] = (
+                                _tally(number, np.int32(-1), runs.tallied, tally, sizes)
+                                if virtual
+                                else nodes[node, TALLY]
+                            )
                     elif virtual:
                         nodes[found, STARTS] = 1
-                        runs.total[found] = _sum(runs.total[found], np.uint64(1))
+                        total[found] = _sum(total[found], np.uint64(1))
                         nodes[found, NEWEST] = number
+                        if tallies:
+                            nodes[found, TALLY] = _tally(number, nodes[found, TALLY], runs.tallied, tally, sizes)
                     else:
-                        runs.total[found] = _sum(runs.total[found], runs.total[node])
-                        if time.starts[nodes[node, NEWEST]] > time.starts[nodes[found, NEWEST]]:
+                        total[found] = _sum(total[found], total[node])
+                        if starts[nodes[node, NEWEST]] > starts[nodes[found, NEWEST]]:
                             nodes[found, NEWEST] = nodes[node, NEWEST]
-                        if time.starts[nodes[node, OLDEST]] < time.starts[nodes[found, OLDEST]]:
+                        if starts[nodes[node, OLDEST]] < starts[nodes[found, OLDEST]]:
                             nodes[found, OLDEST] = nodes[node, OLDEST]
+                        if tallies:
+                            nodes[found, TALLY] = _added(
+                                nodes[found, TALLY], nodes[node, TALLY], ends[number], starts, size, inclusive,
+                                runs.tallied, tally, sizes,
+                            )  # fmt: skip
                     if not virtual:
                         link = np.int32(sizes[LINKS])
                         sizes[LINKS] += 1
-                        runs.links[link, ORIGIN] = node
-                        runs.links[link, FOLLOWING] = nodes[found, LINK]
+                        links[link, ORIGIN] = node
+                        links[link, FOLLOWING] = nodes[found, LINK]
                         nodes[found, LINK] = link
                 if virtual:
                     break
                 if not stays:
                     nodes[node, KILLED] = number
                 previous, node = node, following
-        for made in range(fresh, sizes[NODES]):
-            state = int(nodes[made, STATE])
-            runs.counts[state, REACHED] += 1
+        for node_made in range(fresh, sizes[NODES]):
+            state = int(nodes[node_made, STATE])
+            counts[state, REACHED] += 1
             if state == last and _completes(
-                np.int32(made), number, key, frontier, time, machine, events, texts, groups, runs, bindings, stack
+                np.int32(node_made), number, key, frontier, time, machine, events, texts, groups, runs, bindings, stack
             ):
-                runs.completed[sizes[COMPLETED]] = made
+                completed[sizes[COMPLETED]] = node_made
                 sizes[COMPLETED] += 1
-                if machine.prunes:
-                    partition = time.partitions[number]
-                    if runs.frontier[partition, 0] < step:
-                        runs.frontier[partition, 1] = runs.frontier[partition, 0]
-                        runs.frontier[partition, 0] = step
-            if state < last or machine.kleene[last]:
-                nodes[made, SIBLING] = runs.top[key, state]
-                runs.top[key, state] = made
-                runs.live[key] += 1
+                if prunes:
+                    partition = partitions[number]
+                    if frontiers[partition, 0] < step:
+                        frontiers[partition, 1] = frontiers[partition, 0]
+                        frontiers[partition, 0] = step
+            if state < last or kleene[last]:
+                nodes[node_made, SIBLING] = top[key, state]
+                top[key, state] = node_made
+                live[key] += 1
     sizes[STATUS] = DONE
     return end
 
@@ -347,40 +383,50 @@ def _add_instances(number: int, absent: int, key: int, machine: Machine, runs: R
 
 
 @inlined
-def _forget(state: int, machine: Machine, groups: Groups, node: int) -> None:
+def _forget(state: int, keep_groups: Flags, groups: Groups, node: Int) -> None:
     """Aggregates that nothing will read are all alike."""
     for slot in range(groups.states.shape[1]):
-        if not machine.keep_groups[state, slot]:
+        if not keep_groups[state, slot]:
             groups.ints[node, slot] = 0
             groups.reals[node, slot] = 0.0
             groups.states[node, slot] = 0
 
 
 @inlined
-def _same_future(new: Int, fresh: int, number: int, machine: Machine, groups: Groups, runs: Runs) -> Int:
+def _same_future(
+    new: Int,
+    fresh: Int,
+    number: Int,
+    plain: Flags,
+    groups: Groups,
+    nodes: Numbers,
+    slots: Numbers,
+    made: Numbers,
+    buckets: Numbers,
+    stamps: Numbers,
+) -> Int:
     """A node of the same event with the same future as a new one; −1 when there is none, and the new one is noted."""
-    nodes = runs.nodes
     state = np.int64(nodes[new, STATE])
-    if machine.plain[state]:
-        if runs.made[state] >= fresh:
-            return runs.made[state]
-        runs.made[state] = new
+    if plain[state]:
+        if made[state] >= fresh:
+            return made[state]
+        made[state] = new
         return np.int32(-1)
     code = np.uint64(state * 1_000_003 + nodes[new, NUMBER])
-    for slot in range(runs.slots.shape[1]):
-        code = mix(code ^ np.uint64(runs.slots[new, slot] + 1))
+    for slot in range(slots.shape[1]):
+        code = mix(code ^ np.uint64(slots[new, slot] + 1))
     for slot in range(groups.states.shape[1]):
         code = mix(code ^ np.uint64(groups.ints[new, slot])) + np.uint64(groups.states[new, slot])
         if abs(groups.reals[new, slot]) < 1e15:
             code ^= np.uint64(np.int64(groups.reals[new, slot] * 1024.0))
-    mask = runs.buckets.size - 1
+    mask = buckets.size - 1
     place = np.int64(mix(code)) & mask
-    while runs.stamps[place] == number:
-        other = runs.buckets[place]
+    while stamps[place] == number:
+        other = buckets[place]
         if other >= fresh and nodes[other, STATE] == state and nodes[other, NUMBER] == nodes[new, NUMBER]:
             same = True
-            for slot in range(runs.slots.shape[1]):
-                same &= runs.slots[other, slot] == runs.slots[new, slot]
+            for slot in range(slots.shape[1]):
+                same &= slots[other, slot] == slots[new, slot]
             for slot in range(groups.states.shape[1]):
                 same &= groups.states[other, slot] == groups.states[new, slot]
                 same &= groups.ints[other, slot] == groups.ints[new, slot]
@@ -388,9 +434,85 @@ def _same_future(new: Int, fresh: int, number: int, machine: Machine, groups: Gr
             if same:
                 return other
         place = (place + 1) & mask
-    runs.stamps[place] = number
-    runs.buckets[place] = new
+    stamps[place] = number
+    buckets[place] = new
     return np.int32(-1)
+
+
+@inlined
+def _tally(first: Int, older: Int, tallied: Counts, tally: Numbers, sizes: Ints) -> Int:
+    """One run that begins with this event, before others."""
+    made = np.int32(sizes[TALLIES])
+    sizes[TALLIES] += 1
+    tally[made, FIRST] = first
+    tally[made, OLDER] = older
+    tally[made, LENGTH] = 0 if older < 0 else tally[older, LENGTH] + 1
+    tallied[made] = np.uint64(1)
+    sizes[LONGEST] = max(sizes[LONGEST], tally[made, LENGTH] + 1)
+    return made
+
+
+@compiled
+def _added(
+    left: Int,
+    right: Int,
+    end: Int,
+    starts: Ints,
+    size: int,
+    inclusive: bool,
+    tallied: Counts,
+    tally: Numbers,
+    sizes: Ints,
+) -> Int:
+    """The tallies of two nodes together, latest first event first, without those that the window has left behind."""
+    head: Int = np.int32(-1)
+    tail: Int = np.int32(-1)
+    length = 0
+    while left >= 0 or right >= 0:
+        one = tally[left, FIRST] if left >= 0 else np.int32(-1)
+        other = tally[right, FIRST] if right >= 0 else np.int32(-1)
+        first = max(one, other)
+        count: Int = np.uint64(0)
+        if one == first:
+            count = tallied[left]
+            left = tally[left, OLDER]
+        if other == first:
+            count = _sum(count, tallied[right])
+            right = tally[right, OLDER]
+        if outside(end - starts[first], size, inclusive):
+            continue
+        made = np.int32(sizes[TALLIES])
+        sizes[TALLIES] += 1
+        tally[made, FIRST] = first
+        tally[made, OLDER] = -1
+        tallied[made] = count
+        length += 1
+        if tail < 0:
+            head = made
+        else:
+            tally[tail, OLDER] = made
+        tail = made
+    at = head
+    while at >= 0:
+        length -= 1
+        tally[at, LENGTH] = length
+        at = tally[at, OLDER]
+    if head >= 0:
+        sizes[LONGEST] = max(sizes[LONGEST], tally[head, LENGTH] + 1)
+    return head
+
+
+@compiled
+def count_since(completed: Ints, lowest: Ints, starts: Ints, runs: Runs, out: Counts) -> None:
+    """How many of the runs at each node begin late enough; the greatest number stands for more."""
+    for place in range(completed.size):
+        at: Int = runs.nodes[completed[place], TALLY]
+        count = np.uint64(0)
+        while at >= 0:
+            if starts[runs.tally[at, FIRST]] >= lowest[place]:
+                count = _sum(count, runs.tallied[at])
+            at = runs.tally[at, OLDER]
+        out[place] = count
 
 
 @compiled
@@ -409,15 +531,14 @@ def _completes(
     stack: Stack,
 ) -> bool:
     """Whether a node at the last state is a match, as far as that can be known now."""
-    nodes = runs.nodes
     last = machine.kleene.size - 1
-    if nodes[node, NUMBER] < machine.minimum[last]:
+    if runs.nodes[node, NUMBER] < machine.minimum[last]:
         return False
     if machine.size >= 0:
-        distance: Int = time.ends[number] - time.starts[nodes[node, NEWEST]]
+        distance: Int = time.ends[number] - time.starts[runs.nodes[node, NEWEST]]
         if outside(distance, machine.size, machine.inclusive):
             return False
-    if machine.prunes and time.steps[nodes[node, NEWEST]] <= frontier:
+    if machine.prunes and time.steps[runs.nodes[node, NEWEST]] <= frontier:
         return False
     part = machine.parts[EDGES * last + PROCEED]
     if part[1] == part[0] and not machine.after.size:
@@ -440,14 +561,13 @@ def _completes(
 @inlined
 def _bind_run(node: int, machine: Machine, runs: Runs, bindings: Ints) -> None:
     """What programs on a complete match read."""
-    nodes = runs.nodes
     for slot in range(runs.slots.shape[1]):
         bindings[0, RUN_SLOTS + slot] = runs.slots[node, slot]
     last = machine.kleene.size - 1
     if machine.last[last] >= 0:
-        bindings[0, machine.last[last]] = nodes[node, EVENT]
+        bindings[0, machine.last[last]] = runs.nodes[node, EVENT]
     if machine.first[last] >= 0 and not machine.kleene[last]:
-        bindings[0, machine.first[last]] = nodes[node, EVENT]
+        bindings[0, machine.first[last]] = runs.nodes[node, EVENT]
 
 
 @compiled

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
-from kleene.kernels.jit import compiled
+from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.timeline import outside
 
 # Where a negated component stands.
@@ -40,6 +40,8 @@ def forbidden(
     out: npt.NDArray[np.bool_],
 ) -> None:
     """Mark the matches in whose interval an event of the negated class satisfies the conditions."""
+    bindings, groups, program = borrowed(bindings), borrowed(groups), borrowed(program)
+    events, texts, stack = borrowed(events), borrowed(texts), borrowed(stack)
     for row in range(bindings.shape[0]):
         if keys[row] < 0 or keys[row] + 1 >= begin.size:
             continue

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from kleene.kernels.automaton import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Runs
 from kleene.kernels.expression import Bytes, Ints
-from kleene.kernels.jit import compiled
+from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.timeline import outside
 
 
@@ -24,7 +24,8 @@ def write_paths(
     runs: Runs,
     most: int,  #       paths of one node
 ) -> tuple[Ints, Ints, Bytes]:
-    """Offsets, events and variables of all runs, those of one node together, and no more than one beyond `most`."""
+    """Offsets, events and variables of all runs, those of one node together, at most `most` of it."""
+    runs = borrowed(runs)
     offsets = np.zeros(1024, np.int64)
     events = np.empty(4096, np.int64)
     kinds = np.empty(4096, np.uint8)
@@ -59,7 +60,7 @@ def write_paths(
                         used += 1
                     written += 1
                     offsets[written] = used
-                    if written - begun > most:
+                    if written - begun >= most:
                         break
                 continue
             link = cursor[depth]
@@ -95,6 +96,7 @@ def write_graphs(
     """The runs of each row as a graph, nodes numbered through all rows: where the nodes of each row begin, their
     events and variables, where the links of each begin, the nodes that they lead back to (−1: a run begins here), and
     the nodes in which the completed ones were written."""
+    runs = borrowed(runs)
     node_offsets = np.zeros(offsets.size, np.int64)
     events, kinds = np.empty(1024, np.int64), np.empty(1024, np.int64)
     link_offsets, links = np.zeros(1024, np.int64), np.empty(1024, np.int64)

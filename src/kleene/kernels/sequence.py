@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
-from kleene.kernels.jit import compiled
+from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.timeline import Timeline, outside
 
 Numbers = npt.NDArray[np.int32]
@@ -53,6 +53,8 @@ def construct(
     most: int,  #     sequences that one event may complete
 ) -> tuple[Numbers, int]:
     """The sequences, [sequence, place] numbers of events; and the event that completes too many, or `end`."""
+    time, codes, events, texts = borrowed(time), borrowed(codes), borrowed(events), borrowed(texts)
+    groups, stack, stacks = borrowed(groups), borrowed(stack), borrowed(stacks)
     length = parts.shape[0]
     last = length - 1
     event, below, recent, top = stacks.event, stacks.below, stacks.recent, stacks.top

@@ -159,7 +159,10 @@ def _window(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> str:
 def _absence(absence: Absence, names: Sequence[str], key: tuple[str, ...]) -> Iterator[Row]:
     scan = absence.scan
     same = f" of the same {', '.join(key)}" if absence.keyed else ""
-    yield f"no {scan.component.variable}", f"{scan_text(scan)}{same}, {where(absence, names)}: {_decided(absence, names)}"
+    yield (
+        f"no {scan.component.variable}",
+        f"{scan_text(scan)}{same}, {where(absence, names)}: {_decided(absence, names)}",
+    )
     for clause in absence.conditions:
         yield "", f"with {print_clause(clause)}"
 

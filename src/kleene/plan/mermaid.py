@@ -28,8 +28,11 @@ def plan_mermaid(plan: Plan) -> str:
         if several:
             pattern = print_alternative(plan.query.alternatives[number])
             lines.append(f"    subgraph g{number}[{label([pattern])}]")
-        drawn = _stacks if isinstance(alternative, SequencePlan) else _automaton
-        lines += [f"    {line}" for line in drawn(alternative, f"p{number}_")]  # type: ignore[operator]
+        prefix = f"p{number}_"
+        if isinstance(alternative, SequencePlan):
+            lines += [f"    {line}" for line in _stacks(alternative, prefix)]
+        else:
+            lines += [f"    {line}" for line in _automaton(alternative, prefix)]
         if several:
             lines.append("    end")
     return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions
 
+from kleene.evaluation import warn_of_reference
 from kleene.frames.streams import reads
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
@@ -53,6 +54,7 @@ def spark_outputs(
     empty = columns.empty_table()
     nothing = table_outputs(empty, queries, schema=given, several=several)
     bound = [result.query for result in reference_results(empty, queries, schema=given)]
+    warn_of_reference(bound, several=several)
 
     route = route_of(bound, columns)
     session = numbered.frame.sparkSession
