@@ -15,6 +15,7 @@ from kleene.engine.graphs import Completed, compressed, counts_of
 from kleene.engine.growing import with_room
 from kleene.engine.matches import Matches
 from kleene.engine.ordering import Spans, in_order
+from kleene.engine.runs import matches_of
 from kleene.engine.sequence import SequenceExecutor
 from kleene.engine.store import EventStore
 from kleene.engine.strings import StringPool
@@ -22,7 +23,6 @@ from kleene.engine.tables import match_table, timeout_table
 from kleene.engine.timeouts import Timeouts
 from kleene.engine.windows import Closing
 from kleene.kernels.expression import Ints
-from kleene.kernels.paths import write_paths
 from kleene.kernels.selection import choose
 from kleene.kernels.timeline import Timeline
 from kleene.lang.tree import OutputMode
@@ -123,7 +123,7 @@ class Selection:
                 if not self._accounts.drops:
                     self._accounts.too_many_matches(store, int(executor.event(one.nodes)[0]), count)
                 lowest[place] = self._latest(one, int(lowest[place]), count, time)
-        return Matches(*write_paths(nodes, lowest, time.starts, executor.variables, executor.pool, most))
+        return matches_of(executor, nodes, lowest, time.starts, most)
 
     def _latest(self, one: Completed, low: int, count: int, time: Timeline) -> int:
         """The earliest start from which on the matches of a completed run are not too many; the others are dropped."""

@@ -9,11 +9,12 @@ import numpy as np
 from kleene.engine.automaton import AutomatonExecutor
 from kleene.engine.growing import with_room
 from kleene.engine.matches import Matches
+from kleene.engine.runs import matches_of
 from kleene.engine.store import EventStore
 from kleene.engine.windows import Closing
 from kleene.kernels import automaton as kernel
 from kleene.kernels.expression import Ints
-from kleene.kernels.paths import longest_prefixes, write_paths
+from kleene.kernels.paths import longest_prefixes
 from kleene.kernels.timeline import Timeline
 from kleene.pattern.query import BoundQuery
 
@@ -45,11 +46,7 @@ class Timeouts:
             over = waiting[closing.closed(waiting)]
             decided.append((int(executor.variables[0]), over))
             lowest = np.full(len(over), np.iinfo(np.int64).min)
-            parts.append(
-                Matches(
-                    *write_paths(best[over].astype(np.int64), lowest, time.starts, executor.variables, executor.pool, 1)
-                )
-            )
+            parts.append(matches_of(executor, best[over].astype(np.int64), lowest, time.starts, 1))
         for variable, over in decided:
             self._done[variable][over] = True
         prefixes = Matches.together(parts)

@@ -14,6 +14,11 @@ from kleene.kernels.expression import Bytes, Ints
 from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.timeline import outside
 
+# Places of what `write_paths` remembers when it is left for more room: the node it is at, how deep it is in it, paths
+# written, those of this node among them, references written; and what there was too little room for.
+PLACE, DEPTH, WRITTEN, OF_NODE, USED, WANTED, PLACES = range(7)
+NOTHING, PATHS, REFERENCES, DEEPER = range(4)
+
 
 @compiled
 def write_paths(
@@ -22,65 +27,68 @@ def write_paths(
     starts: Ints,  #    [event]
     variables: Bytes,  # [state]: the variable of the query
     runs: Runs,
-    most: int,  #       paths of one node
-) -> tuple[Ints, Ints, Bytes]:
-    """Offsets, events and variables of all runs, those of one node together, at most `most` of it."""
-    runs = borrowed(runs)
-    offsets = np.zeros(1024, np.int64)
-    events = np.empty(4096, np.int64)
-    kinds = np.empty(4096, np.uint8)
-    path = np.empty(64, np.int32)  #   [depth]: the node, from the completed one back
-    cursor = np.empty(64, np.int32)  # [depth]: the next link to follow; −2: try to begin here first
-    written = 0
-    used = 0
-    for place in range(nodes.size):
-        begun = written
-        depth = 0
-        path[0] = nodes[place]
-        cursor[0] = -2
+    most: int,  #       paths of one node that are written; the rest is left out
+    path: Ints,  #      [depth]: the node, from the completed one back
+    cursor: Ints,  #    [depth]: the next link to follow; −2: try to begin here first
+    offsets: Ints,  #   [path + 1]: out
+    events: Ints,  #    [reference]: out
+    kinds: Bytes,  #    [reference]: out, the variable
+    at: Ints,  #        PLACE …
+) -> None:
+    """All runs, those of one node together."""
+    nodes, lowest, starts, variables, runs = (
+        borrowed(nodes), borrowed(lowest), borrowed(starts), borrowed(variables), borrowed(runs),
+    )  # fmt: skip
+    path, cursor, offsets, events, kinds = (
+        borrowed(path), borrowed(cursor), borrowed(offsets), borrowed(events), borrowed(kinds),
+    )  # fmt: skip
+    pool, links = runs.nodes, runs.links
+    place, depth, written, of_node, used = at[PLACE], at[DEPTH], at[WRITTEN], at[OF_NODE], at[USED]
+    wanted = NOTHING
+    while place < nodes.size and wanted == NOTHING:
+        low = lowest[place]
+        if depth < 0:
+            depth, of_node = 0, 0
+            path[0], cursor[0] = nodes[place], -2
         while depth >= 0:
             node = path[depth]
-            if cursor[depth] == -2:
-                cursor[depth] = runs.nodes[node, LINK]
-                if runs.nodes[node, STARTS] == 1 and starts[runs.nodes[node, EVENT]] >= lowest[place]:
+            link = cursor[depth]
+            if link == -2:
+                link = pool[node, LINK]
+                if pool[node, STARTS] == 1 and starts[pool[node, EVENT]] >= low:
                     if written + 2 > offsets.size:
-                        grown = np.zeros(2 * offsets.size, np.int64)
-                        grown[: offsets.size] = offsets
-                        offsets = grown
-                    while used + depth + 1 > events.size:
-                        more_events = np.empty(2 * events.size, np.int64)
-                        more_events[:used] = events[:used]
-                        events = more_events
-                        more_kinds = np.empty(2 * kinds.size, np.uint8)
-                        more_kinds[:used] = kinds[:used]
-                        kinds = more_kinds
+                        wanted = PATHS
+                        break
+                    if used + depth + 1 > events.size:
+                        wanted = REFERENCES
+                        break
                     for back in range(depth, -1, -1):
-                        events[used] = runs.nodes[path[back], EVENT]
-                        kinds[used] = variables[runs.nodes[path[back], STATE]]
+                        node = path[back]
+                        events[used] = pool[node, EVENT]
+                        kinds[used] = variables[pool[node, STATE]]
                         used += 1
                     written += 1
+                    of_node += 1
                     offsets[written] = used
-                    if written - begun >= most:
+                    if of_node == most:
+                        depth = -1
                         break
-                continue
-            link = cursor[depth]
-            while link >= 0 and starts[runs.nodes[runs.links[link, ORIGIN], NEWEST]] < lowest[place]:
-                link = runs.links[link, FOLLOWING]
+            while link >= 0 and starts[pool[links[link, ORIGIN], NEWEST]] < low:
+                link = links[link, FOLLOWING]
             if link < 0:
                 depth -= 1
                 continue
-            cursor[depth] = runs.links[link, FOLLOWING]
+            if depth + 1 == path.size:
+                cursor[depth] = link
+                wanted = DEEPER
+                break
+            cursor[depth] = links[link, FOLLOWING]
             depth += 1
-            if depth == path.size:
-                longer = np.empty(2 * path.size, np.int32)
-                longer[:depth] = path
-                path = longer
-                further = np.empty(2 * cursor.size, np.int32)
-                further[:depth] = cursor
-                cursor = further
-            path[depth] = runs.links[link, ORIGIN]
+            path[depth] = links[link, ORIGIN]
             cursor[depth] = -2
-    return offsets[: written + 1], events[:used], kinds[:used]
+        if wanted == NOTHING:
+            place += 1
+    at[PLACE], at[DEPTH], at[WRITTEN], at[OF_NODE], at[USED], at[WANTED] = place, depth, written, of_node, used, wanted
 
 
 @compiled
