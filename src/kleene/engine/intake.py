@@ -15,7 +15,7 @@ from kleene.engine.store import Arrived
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import Order, canonical_order, order_of
 from kleene.kernels.expression import Ints
-from kleene.kernels.keys import COUNTED, count_positions
+from kleene.kernels.keys import COUNTED, STEP, count_positions
 from kleene.lang.tree import SelectionStrategy
 from kleene.pattern.query import BoundQuery
 
@@ -31,51 +31,52 @@ class Intake:
         self.counts_all = by_position or query.strategy is SelectionStrategy.PARTITION_CONTIGUITY
         # [partition, COUNTED]
         self.counts = np.zeros((1, COUNTED), np.int64)
+        # Steps met so far; to count it matters only whether two events have the same one.
+        self._counted_steps = 1
 
     def arrived(self, table: pa.Table, step: int) -> tuple[Arrived, int]:
         """The events of a table that some component could use, and the step that comes after it."""
         schema = self._query.schema
         order = order_of(table, schema)
-        following = step + (int(order.step[-1]) + 1 if len(order.step) else 0)
         names, codes = row_types(table, schema)
-        in_order = codes if order.as_given else codes[order.rows]
         wanted = np.array([name in self._query.types for name in names], np.bool_)
-        useful = np.flatnonzero(wanted[in_order])
+        useful = np.flatnonzero(wanted[codes if order.rows is None else codes[order.rows]])
         # None: all of them.
-        chosen = None if len(useful) == len(in_order) else useful
-        nothing = np.zeros(len(in_order) if chosen is None else len(chosen), np.int64)
-        numbers = {"start": order.start, "end": order.end, "step": order.step + step}
+        chosen = None if len(useful) == table.num_rows else useful
+        rows, numbers = order.of(chosen)
         if self.counts_all:
-            numbers |= self._counted(table, order, names, in_order, numbers["step"])
-        if chosen is not None:
-            numbers = {name: array[chosen] for name, array in numbers.items()}
-        events = table
-        if not order.as_given or chosen is not None:
-            events = table.take(pa.array(order.rows if chosen is None else order.rows[chosen]))
+            numbers |= self._counted(table, order, names, codes, chosen)
+        events = table if rows is None else table.take(pa.array(rows))
         read = self._query.columns_read
         columns = events.column_names if read is None else read
-        canonical = canonical_order(events, numbers["start"], numbers["step"], schema, columns)
-        if canonical is not None:
-            events = events.take(pa.array(canonical))
-            numbers = {name: array[canonical] for name, array in numbers.items()}
+        if order.step is not None:
+            canonical = canonical_order(events, numbers["start"], numbers["step"], schema, columns)
+            if canonical is not None:
+                events = events.take(pa.array(canonical))
+                numbers = {name: array[canonical] for name, array in numbers.items()}
         if not self.counts_all:
+            nothing = np.zeros(len(useful), np.int64)
             numbers |= {"partition": self.partitions.codes(events), "position": nothing, "ordinal": nothing}
+        numbers["step"] = numbers["step"] + step
         read_columns = ColumnStore.from_table(events, self._columns, schema, self._strings)
-        return Arrived(events, read_columns, **numbers), following
+        return Arrived(events, read_columns, **numbers), step + order.steps
 
     def _counted(
-        self, table: pa.Table, order: Order, names: list[str | None], codes: Ints, steps: Ints
+        self, table: pa.Table, order: Order, names: list[str | None], codes: Ints, chosen: Ints | None
     ) -> dict[str, Ints]:
         """Places in the partition; an event of a type without the key is in none."""
+        rows, numbers = order.of(None)
         keys = table.select(list(self.partitions.names)) if self.partitions.names else table
-        partition = self.partitions.codes(keys if order.as_given else keys.take(pa.array(order.rows)))
+        partition = self.partitions.codes(keys if rows is None else keys.take(pa.array(rows)))
         has_key = np.array([self._has_key(name) for name in names], np.bool_)
         if not has_key.all():
-            partition[~has_key[codes]] = -1
+            partition[~has_key[codes if rows is None else codes[rows]]] = -1
         self.counts = with_room(self.counts, self.partitions.number, 0)
         position, ordinal = np.empty(len(partition), np.int64), np.empty(len(partition), np.int64)
-        count_positions(partition, steps, self.counts, position, ordinal)
-        return {"partition": partition, "position": position, "ordinal": ordinal}
+        count_positions(partition, numbers["step"] + self._counted_steps, self.counts, position, ordinal)
+        self._counted_steps += order.steps
+        counted = {"partition": partition, "position": position, "ordinal": ordinal}
+        return counted if chosen is None else {name: array[chosen] for name, array in counted.items()}
 
     def _has_key(self, kind: str | None) -> bool:
         attributes = None if kind is None else self._query.schema.attributes_of(kind)
@@ -85,3 +86,4 @@ class Intake:
         """Go on counting where someone else was: [event] the partition, and [event, COUNTED] how far it had come."""
         self.counts = with_room(self.counts, self.partitions.number, 0)
         self.counts[partition[partition >= 0]] = counts[partition >= 0]
+        self._counted_steps = int(self.counts[:, STEP].max(initial=0)) + 1

@@ -16,5 +16,5 @@ def row_types(table: pa.Table, schema: Schema) -> tuple[list[str | None], Ints]:
     column = table.column(schema.type).combine_chunks()
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     names = [None if name is None else str(name) for name in encoded.dictionary.to_pylist()]
-    codes = encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
-    return [*names, None], np.asarray(codes, np.int64)
+    indices = encoded.indices if not encoded.null_count else encoded.indices.cast(pa.int64()).fill_null(len(names))
+    return [*names, None], indices.to_numpy(zero_copy_only=False)

@@ -18,38 +18,54 @@ from kleene.pattern.schema import Schema
 Flags = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Order:
     """Rows of a table in the order of their steps."""
 
-    rows: Ints
+    # None: as they stand in the table.
+    rows: Ints | None
     start: Ints
     end: Ints
-    # Simultaneous events have the same step, counted from 0.
-    step: Ints
-    # Whether the rows stand in this order in the table.
-    as_given: bool
+    # Simultaneous events have the same step, counted from 0. None: no two are simultaneous.
+    step: Ints | None
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are."""
+        if self.step is None or not len(self.step):
+            return len(self.end)
+        return int(self.step[-1]) + 1
+
+    def of(self, places: Ints | None) -> tuple[Ints | None, dict[str, Ints]]:
+        """Some of the events, by their places in the order: their rows, and start, end and step. None: all of them."""
+        if places is None:
+            step = np.arange(len(self.end), dtype=np.int64) if self.step is None else self.step
+            return self.rows, {"start": self.start, "end": self.end, "step": step}
+        end = self.end[places]
+        start = end if self.start is self.end else self.start[places]
+        step = places if self.step is None else self.step[places]
+        return places if self.rows is None else self.rows[places], {"start": start, "end": end, "step": step}
 
 
 def order_of(table: pa.Table, schema: Schema) -> Order:
     """The order of a table of events: by end, then by tie-breaker."""
     end = integers(table.column(schema.time))
+    start = end if schema.start is None else integers(table.column(schema.start))
     tie = None if schema.tie_breaker is None else _ranks(table.column(schema.tie_breaker))
-    rows = np.arange(table.num_rows, dtype=np.int64)
     if tie is None and bool(np.all(end[1:] > end[:-1])):
-        start = end if schema.start is None else integers(table.column(schema.start))
-        return Order(rows, start, end, rows, as_given=True)
-    as_given = tie is None and bool(np.all(end[1:] >= end[:-1]))
-    if not as_given:
+        return Order(None, start, end, None)
+    rows = None
+    if tie is not None or not bool(np.all(end[1:] >= end[:-1])):
         rows = np.argsort(end, kind="stable") if tie is None else np.lexsort((tie, end))
+        lasting = start is not end
         end, tie = end[rows], None if tie is None else tie[rows]
-    start = end if schema.start is None else integers(table.column(schema.start))[rows]
+        start = start[rows] if lasting else end
     changes = end[1:] != end[:-1]
     if tie is not None:
         changes = changes | (tie[1:] != tie[:-1])
-    step = np.zeros(len(rows), np.int64)
+    step = np.zeros(len(end), np.int64)
     np.cumsum(changes, out=step[1:])
-    return Order(rows, start, end, step, as_given)
+    return Order(rows, start, end, step)
 
 
 def bad_rows(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[BadRow], Flags | None]:
