@@ -1,23 +1,36 @@
 """Conditions across events to construction (SASE §4.2.2, dynamic filtering): tested as soon as their events are bound.
 
-Construction goes from the last place to the first, so a clause is complete at the earliest place that it names.
+Construction goes from the last place to the first, so a clause is complete at the earliest place that it names. An
+equivalence test binds all places alike; it is tested between neighbours, so that each event is tested when it is bound.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
-from kleene.pattern.expressions import variables
+from kleene.pattern.expressions import Clause, variables
 from kleene.pattern.query import BoundQuery
+from kleene.plan.check import agreement, implied_by_key
 from kleene.plan.physical import AutomatonPlan, SequencePlan
 
 
 def push_to_construction(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> SequencePlan | AutomatonPlan:
     if isinstance(plan, AutomatonPlan):
         return plan
-    places = {scan.component.variable: place for place, scan in enumerate(plan.scans)}
+    names = [scan.component.variable for scan in plan.scans]
+    places = {name: place for place, name in enumerate(names)}
     during = [list(clauses) for clauses in plan.during]
-    for clause in plan.after:
+    for clause in _between_neighbours(plan.after, names, query.partition):
         named = [places[name] for name in variables(clause) if name in places]
         during[min(named, default=len(places) - 1)].append(clause)
     return replace(plan, during=tuple(map(tuple, during)), after=())
+
+
+def _between_neighbours(clauses: tuple[Clause, ...], names: list[str], partition: tuple[str, ...]) -> list[Clause]:
+    """The clauses, with `b.x = a.x` and `c.x = a.x` as `a.x = b.x` and `b.x = c.x`: every type has the attribute."""
+    made = [clause for clause in clauses if not implied_by_key(clause, partition)]
+    for attribute in partition:
+        if any(implied_by_key(clause, (attribute,)) for clause in clauses):
+            made += [agreement(left, right, attribute, clauses) for left, right in pairwise(names)]
+    return made

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from kleene.pattern.conditions import place
-from kleene.pattern.expressions import Attribute, Clause, Comparison, variables
+from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references, variables
 from kleene.pattern.nodes import Component
 from kleene.plan.physical import AutomatonPlan, IllFormedPlan, Plan, SequencePlan
 
@@ -41,7 +42,7 @@ def _check_sequence(plan: Plan, sequence: SequencePlan) -> None:
                 raise IllFormedPlan(f"a test at `{names[place_]}` needs an event that is not bound yet")
     tested = {clause for scan in sequence.scans for clause in scan.mask}
     tested |= {clause for clauses in sequence.during for clause in clauses} | set(sequence.after)
-    _check_complete(plan, tested, sequence.key)
+    _check_complete(plan, tested, (*sequence.key, *_agreed(names, plan.query.partition, tested)))
     for absence in sequence.absences:
         if not absence.scan.component.negated or not -1 <= absence.after < len(names):
             raise IllFormedPlan("a negated component stands between two places")
@@ -85,6 +86,30 @@ def _check_complete(plan: Plan, tested: Iterable[Clause], key: tuple[str, ...]) 
     for clause in plan.query.conditions.positive:
         if clause not in tested and not implied_by_key(clause, key):
             raise IllFormedPlan(f"nothing tests {clause}")
+
+
+def _agreed(names: list[str], partition: tuple[str, ...], tested: Iterable[Clause]) -> tuple[str, ...]:
+    """The attributes of the partition on which all neighbours are tested to agree, so that all events do."""
+    pairs = {(frozenset(variables(clause)), attribute) for clause in tested for attribute in _compared(clause)}
+    neighbours = [frozenset(pair) for pair in pairwise(names)]
+    return tuple(name for name in partition if all((pair, name) in pairs for pair in neighbours))
+
+
+def _compared(clause: Clause) -> tuple[str, ...]:
+    attributes = [reference.attribute for reference in references(clause) if isinstance(reference, Attribute)]
+    return tuple(attributes[:1]) if attributes and implied_by_key(clause, (attributes[0],)) else ()
+
+
+def agreement(left: str, right: str, attribute: str, like: Iterable[Clause]) -> Clause:
+    """That two single events agree on an attribute of the partition, which one of the clauses names."""
+    kind = next(
+        reference.type
+        for clause in like
+        for reference in references(clause)
+        if isinstance(reference, Attribute) and reference.attribute == attribute
+    )
+    sides = (Attribute(name, Which.SINGLE, attribute, kind) for name in (left, right))
+    return Clause((Comparison("=", *sides),))
 
 
 def implied_by_key(clause: Clause, key: tuple[str, ...]) -> bool:
