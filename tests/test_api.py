@@ -253,7 +253,7 @@ def test_what_is_no_query_and_what_are_no_events() -> None:
 
 def test_a_pattern_that_explodes_ends_in_a_budget_error() -> None:
     rows = [{"type": "A", "ts": n} for n in range(40)] + [{"type": "B", "ts": 99}]
-    with pytest.raises(BudgetExceeded, match="partial matches"):
+    with pytest.raises(BudgetExceeded, match="matches end with one event"):
         kleene.match(rows, "PATTERN SEQ(A+ a[], B b)")
 
 
@@ -263,6 +263,25 @@ def test_events_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
         kleene.match(secret, "PATTERN ANY(A, B) a WHERE a.card = 'x'")
     assert "set aside" in caplog.text
     assert "4111" not in caplog.text
+
+
+def test_a_slow_run_is_announced(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", logger="kleene"):
+        kleene.match(ROWS, kleene.query("PATTERN A & B", name="both"))
+    (said,) = [record for record in caplog.records if "reference evaluator" in record.message]
+    assert (said.levelname, said.message.split(":")[0]) == (
+        "WARNING",
+        "`both` runs on the reference evaluator, which is slow",
+    )
+
+
+def test_queries_of_either_class_are_queries() -> None:
+    from kleene.pattern import Query
+
+    plain = Query(QUERY)
+    assert kleene.match(ROWS, plain) == kleene.match(ROWS, kleene.query(QUERY)) == kleene.match(ROWS, QUERY)
+    assert kleene.explain(plain).text == kleene.query(QUERY).explain().text
+    assert kleene.match(ROWS, plain, params={}) == kleene.match(ROWS, QUERY)
 
 
 def test_a_schema_can_be_inferred() -> None:

@@ -8,13 +8,15 @@ from kleene.api import Outputs, Query, decompress, explain, infer_schema, match,
 from kleene.errors import KleeneError
 from kleene.explanation import Explanation
 from kleene.pattern import Schema
-from kleene.plan.settings import Settings
+from kleene.plan.settings import Budget, Policy, Settings
 
 __version__ = "0.1.0"
 __all__ = [
+    "Budget",
     "Explanation",
     "KleeneError",
     "Outputs",
+    "Policy",
     "Query",
     "Schema",
     "Settings",

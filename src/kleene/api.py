@@ -27,6 +27,8 @@ class Outputs:
     matches: Any
     timeouts: Any
     bad_rows: Any
+    # Matches of events that completed more than the budget allows, where its policy is to emit these compressed.
+    compressed: Any = None
 
 
 class Query(pattern.Query):
@@ -72,18 +74,20 @@ def match(
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
+    settings: Settings | None = None,
 ) -> Any:
     """Every match of a query, as the same kind of table as the events.
 
-    events   a pyarrow table, a pandas, Polars or Spark data frame, a list of dicts, or a dict of these by stream name
-    query    a query or its text; several give one table with an `events` column
-    schema   what the columns mean, where that is not `type` and `ts`
+    events     a pyarrow table, a pandas, Polars or Spark data frame, a list of dicts, or a dict of these by stream name
+    query      a query or its text; several give one table with an `events` column
+    schema     what the columns mean, where that is not `type` and `ts`
+    settings   budgets, and rules of the optimiser that are to stay off
 
     >>> rows = [{"type": "A", "ts": 1, "x": 5}, {"type": "B", "ts": 2, "x": 5}]
     >>> match(rows, "PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10")[0]["key"]
     {'x': 5}
     """
-    return outputs(events, query, schema=schema, params=params).matches
+    return outputs(events, query, schema=schema, params=params, settings=settings).matches
 
 
 def outputs(
@@ -92,6 +96,7 @@ def outputs(
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
+    settings: Settings | None = None,
 ) -> Outputs:
     """Like `match`, with the timeouts and the bad rows beside the matches."""
     from kleene.frames.kinds import on_spark
@@ -99,8 +104,11 @@ def outputs(
     if on_spark(events):
         from kleene.spark.batch import spark_outputs
 
-        return Outputs(*spark_outputs(events, _queries(query, params), schema=schema, several=_several(query)))
-    return _in_process(events, _queries(query, params), schema=schema, several=_several(query))
+        made = spark_outputs(events, _queries(query, params), schema=schema, several=_several(query), settings=settings)
+        return Outputs(*made)
+    return _in_process(
+        events, _queries(query, params), schema=schema, several=_several(query), settings=settings or Settings()
+    )
 
 
 def decompress(rows: Any) -> Iterator[dict[str, Any]]:
@@ -211,7 +219,9 @@ def _with_params(item: str | pattern.Query, params: Mapping[str, object]) -> pat
     return Query(item.text, item.name, {**item.params, **params}, item.spelling, item.origin)
 
 
-def _in_process(events: Any, queries: Sequence[pattern.Query], *, schema: Schema | None, several: bool) -> Outputs:
+def _in_process(
+    events: Any, queries: Sequence[pattern.Query], *, schema: Schema | None, several: bool, settings: Settings
+) -> Outputs:
     from kleene.evaluation import evaluate
     from kleene.frames.kinds import Kind, from_arrow, kind_of
 
@@ -221,8 +231,9 @@ def _in_process(events: Any, queries: Sequence[pattern.Query], *, schema: Schema
         shown = kind
     elif events:
         shown = kind_of(next(iter(events.values())))
-    made = evaluate(events, queries, schema=schema, several=several)
+    made = evaluate(events, queries, schema=schema, several=several, settings=settings)
     if made.bad_rows.num_rows:
         _LOG.warning("%d rows are no events and were set aside", made.bad_rows.num_rows)
     timeouts = None if made.timeouts is None else from_arrow(made.timeouts, shown)
-    return Outputs(from_arrow(made.matches, shown), timeouts, from_arrow(made.bad_rows, shown))
+    compressed = None if made.compressed is None else from_arrow(made.compressed, shown)
+    return Outputs(from_arrow(made.matches, shown), timeouts, from_arrow(made.bad_rows, shown), compressed)

@@ -14,13 +14,21 @@ from kleene.frames.streams import reads, to_table
 from kleene.optimize.planner import plan_query
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
+from kleene.plan.settings import Settings
 from kleene.testing.process import Tables, report_warnings, table_outputs
 from kleene.testing.tables import bad_row_table
 
 _LOG = logging.getLogger("kleene")
 
 
-def evaluate(events: Any, queries: Sequence[Query], *, schema: Schema | None = None, several: bool = False) -> Tables:
+def evaluate(
+    events: Any,
+    queries: Sequence[Query],
+    *,
+    schema: Schema | None = None,
+    several: bool = False,
+    settings: Settings | None = None,
+) -> Tables:
     """Matches, timeouts and bad rows of one query, or of several in one table."""
     if len(queries) != 1 or several or _feeds_itself(queries[0]):
         if several:
@@ -34,10 +42,10 @@ def evaluate(events: Any, queries: Sequence[Query], *, schema: Schema | None = N
 
     # Before the run, which may end in an exceeded budget that a warning explains.
     report_warnings([bound])
-    made = run_query(bound, table)
+    made = run_query(bound, table, settings)
     if made is None:
         return table_outputs(table, queries, schema=given, warned=True)
-    return Tables(made.matches, made.timeouts, bad_row_table(made.bad))
+    return Tables(made.matches, made.timeouts, bad_row_table(made.bad), made.compressed)
 
 
 def warn_of_reference(queries: Sequence[BoundQuery], *, several: bool) -> None:

@@ -148,8 +148,8 @@ def test_nested_a_thousand_deep(kleene: Kleene, events: Path, query: str) -> Non
         assert len(ended.err) < 2_000
 
 
-def test_more_runs_than_the_budget(kleene: Kleene, events: Path) -> None:
-    events.write_text("type,ts,x\n" + "".join(f"A,{number},5\n" for number in range(60)))
+def test_more_matches_than_the_budget(kleene: Kleene, events: Path) -> None:
+    events.write_text("type,ts,x\n" + "".join(f"A,{number},5\n" for number in range(60)) + "B,60,5\n")
     ended = kleene("match", "-q", "PATTERN SEQ(A+ a[], B b) WHERE [x]", "-i", events)
     assert ended.code == 3
     assert "error[KL601]" in ended.err

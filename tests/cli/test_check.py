@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -183,6 +185,49 @@ def test_explain_shows_edges_alternatives_and_warnings(kleene: Kleene) -> None:
     ):
         assert line in lines, ended.out
     assert "warning[KL905]" in ended.out
+
+
+def test_explain_ends_with_the_plan(kleene: Kleene) -> None:
+    out = kleene("explain", "PATTERN SEQ(A a, B b) WHERE [x] AND a.y < b.y WITHIN 5").out
+    bound, plan = out.split("\nplan\n")
+    assert "begin b  b.x = a.x" in bound
+    assert "  partition  by x: stacks of different keys never meet" in plan.splitlines()
+    assert "  bind a     a.y < b.y" in plan.splitlines()
+
+
+def test_explain_without_rules(kleene: Kleene) -> None:
+    query = "PATTERN SEQ(A a, B b) WHERE [x] WITHIN 5"
+    out = kleene("explain", query, "--without", "push_window", "--without", "push_equivalence").out
+    assert "  switched off  push_equivalence, push_window" in out.splitlines()
+    assert "tested on whole sequences" in out
+    wrong = kleene("explain", query, "--without", "push_windows")
+    assert (wrong.code, wrong.out) == (2, "")
+    said = " ".join(wrong.err.split())
+    assert "there is no rule `push_windows`; did you mean `push_window`?" in said
+    assert "the rules are push_simple_predicates, push_equivalence" in said
+
+
+def test_explain_as_a_picture(kleene: Kleene) -> None:
+    ended = kleene("explain", "PATTERN SEQ(A a, B b) WHERE a.x > 5", "--mermaid")
+    assert ended.out.splitlines()[0] == "flowchart LR"
+    assert '    p0_start -->|"a.x #62; 5"| p0_0' in ended.out.splitlines()
+    assert "executor" not in ended.out
+
+
+def test_explain_needs_no_values_of_parameters(kleene: Kleene) -> None:
+    query = "PATTERN SEQ(A a, B b) WHERE a.x > :low WITHIN 5"
+    assert kleene("explain", query).out.endswith("  It cannot run yet: :low has no value.\n")
+    assert "scan a     A where a.x > 3" in kleene("explain", query, "-p", "low=3").out
+
+
+def test_explain_starts_light(tmp_path: Path) -> None:
+    """A plan is made without what only running it needs."""
+    code = (
+        "import sys; from kleene.cli.running import run; run(['explain', 'PATTERN SEQ(A a, B b) WHERE [x]']);"
+        "print(sorted({'pyarrow', 'pyspark', 'numba', 'pandas', 'polars'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
 def test_explain_on_events(kleene: Kleene, tmp_path: Path) -> None:

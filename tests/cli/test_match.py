@@ -61,6 +61,18 @@ def test_a_table_shows_moments_in_short_and_closures_as_lists(kleene: Kleene, tm
     assert "A@08:03" not in out
 
 
+def test_a_table_leaves_graphs_out(kleene: Kleene, events: Path) -> None:
+    query = "PATTERN SEQ(Shelf+ a[], Exit b) OUTPUT COMPRESSED"
+    header, _, *found = [
+        line for line in kleene("match", "-q", query, "-i", events, "-f", "table").out.splitlines() if line.strip()
+    ]
+    assert header.split() == ["start", "end", "count", "last"]
+    assert [row.split()[2] for row in found] == ["3", "3"]
+    assert "graph" in rows(kleene("match", "-q", query, "-i", events).out)[0]
+    named = kleene("match", "-q", "PATTERN Shelf graph", "-i", events, "-f", "table").out
+    assert "Shelf@1" in named, "a variable may be called so"
+
+
 def test_no_match_is_said(kleene: Kleene, events: Path) -> None:
     ended = kleene("match", "-q", "PATTERN SEQ(Exit a, Shelf b)", "-i", events, "--format", "table")
     assert (ended.code, ended.out) == (0, "no match\n")
@@ -174,6 +186,43 @@ def test_a_warning_of_the_query_is_shown(kleene: Kleene, events: Path) -> None:
     ended = kleene("match", "-q", "PATTERN SEQ(Shelf a, Exit c) WHERE a.tag = NULL", "-i", events)
     assert ended.code == 0
     assert "warning[KL901]" in ended.err
+
+
+# Why ---------------------------------------------------------------------------------------------------------------
+
+
+def test_why_goes_to_stderr(kleene: Kleene, events: Path) -> None:
+    query = "PATTERN SEQ(Shelf a, Exit c) WHERE [tag] AND a.tag > 9 WITHIN 10"
+    ended = kleene("match", "-q", query, "-i", events, "--why")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.splitlines()[2:] == [
+        "  a  2 events of Shelf, none with `a.tag > 9`",
+        "  c  2 events of Exit; none came after a in time",
+        "  nothing reached a: no event of Shelf has `a.tag > 9`",
+    ]
+    found = kleene("match", "-q", QUERY, "-i", events, "--why")
+    assert len(rows(found.out)) == 1
+    assert "1 sequence stopped by a negated b" in found.err
+
+
+def test_why_is_not_available_everywhere(kleene: Kleene, events: Path) -> None:
+    ended = kleene("match", "-q", "PATTERN Shelf & Exit", "-i", events, "--why")
+    assert ended.code == 0
+    assert "why is not available" in ended.err.splitlines()[-1]
+    several = kleene("match", "-q", "PATTERN Shelf", "-q", "PATTERN Exit", "-i", events, "--why")
+    assert "why is not available: several queries" in several.err
+    assert kleene("match", "-q", QUERY, "-i", events, "--why", "--on", "spark").code == 2
+
+
+def test_a_slow_run_is_announced_once(kleene: Kleene, events: Path, tmp_path: Path) -> None:
+    (tmp_path / "both.kleene").write_text("PATTERN Shelf & Exit")
+    slow = "`both` runs on the reference evaluator, which is slow: the pattern is not a line of single and Kleene"
+    ended = kleene("match", "-q", "both.kleene", "-i", events)
+    assert ended.err.splitlines()[0] == f"{slow} components"
+    assert ended.err.count("reference evaluator") == 1
+    several = kleene("match", "-q", "PATTERN Shelf", "-q", "PATTERN Exit", "-i", events)
+    assert several.err.count("queries in a list run on the reference evaluator, which is slow") == 1
+    assert "reference" not in kleene("match", "-q", QUERY, "-i", events).err
 
 
 def test_the_verbose_switch_shows_logging_on_either_side(kleene: Kleene, events: Path) -> None:

@@ -21,7 +21,7 @@ from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
-from kleene.testing.generators import GeneratedCase, schema_of
+from kleene.testing.generators import GeneratedCase, random_case, schema_of
 from kleene.testing.process import Tables, table_outputs
 
 SETTINGS = [
@@ -39,6 +39,14 @@ class Pair:
     bound: BoundQuery
     table: pa.Table
     expected: Tables
+
+
+def case_of(draw: random.Random, stratum: str) -> GeneratedCase:
+    """A random case of a stratum; that of timeouts takes the lines of others."""
+    if stratum != "timeouts":
+        return random_case(draw, stratum)
+    case = random_case(draw, draw.choice(["sequence", "kleene_any", "skip_till_next_match", "negation", "optional"]))
+    return replace(case, query_text=f"{case.query_text} TIMEOUTS INTO late")
 
 
 def pair_of(case: GeneratedCase) -> Pair | None:

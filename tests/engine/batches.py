@@ -1,13 +1,16 @@
-"""A table as the batches of a stream, each with a watermark that time allows."""
+"""Streams for an engine: a table as batches with watermarks that time allows, and small streams in words."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from kleene.engine.timeline import integers
+from kleene.frames.arrow import schema_on
+from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Budget, Settings
 
@@ -32,3 +35,38 @@ def in_time_order(table: pa.Table, schema: Schema, pieces: int) -> Iterator[tupl
         left = order[np.flatnonzero(order == part[-1])[0] + 1 :] if len(part) else order
         left = left[known[left]]
         yield table.take(pa.array(part)), int(times[left].min(initial=after))
+
+
+# Small streams in words --------------------------------------------------------------------------------------------
+
+
+def events(text: str) -> pa.Table:
+    """`a1 b2/7` is an A at 1 and a B at 2 with id 7; an id that is not said is 0, and `a-` has no time."""
+    words = [re.fullmatch(r"([a-z])(-|\d+)(?:/(\w+))?", word) for word in text.split()]
+    found = [word for word in words if word is not None]
+    assert len(found) == len(words), text
+    return pa.table(
+        {
+            "type": pa.array([word[1].upper() for word in found], pa.string()),
+            "ts": pa.array([None if word[2] == "-" else int(word[2]) for word in found], pa.int64()),
+            "id": pa.array([word[3] or "0" for word in found], pa.string()),
+        }
+    )
+
+
+def bound(text: str, table: pa.Table | None = None) -> BoundQuery:
+    """A query on the columns of a table, or of `events`."""
+    return Query(text).bind(schema_on((events("") if table is None else table).schema, Schema()))
+
+
+def words(table: pa.Table | None) -> list[str]:
+    """Matches as the words of their events, in the order of the query's variables: `a1 a3 b4`."""
+    if table is None:
+        return []
+    common = {"match_id", "query", "start", "end", "key", "stream", "reached"}
+    said = []
+    for row in table.to_pylist():
+        listed = [value if isinstance(value, list) else [value] for name, value in row.items() if name not in common]
+        chosen = [event for part in listed for event in part if event is not None]
+        said.append(" ".join(f"{event['type'].lower()}{event['ts']}" for event in chosen))
+    return said

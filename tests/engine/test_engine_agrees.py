@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
-from tests.engine.agreement import SETTINGS, check, pair_of
-
-from kleene.testing.generators import GeneratedCase, random_case
+from tests.engine.agreement import SETTINGS, case_of, check, pair_of
 
 # How many random cases each stratum draws: as many as give fifty pairs with a match.
 STRATA = {
@@ -42,7 +39,7 @@ matched: Counter[str] = Counter()
 def test_engine_and_reference_agree(stratum: str) -> None:
     for seed in range(STRATA[stratum]):
         draw = random.Random(f"{stratum} {seed}")
-        pair = pair_of(_case(draw, stratum))
+        pair = pair_of(case_of(draw, stratum))
         if pair is None or not check(pair, SETTINGS[seed % len(SETTINGS)], draw):
             continue
         compared[stratum] += 1
@@ -56,10 +53,3 @@ def test_enough_was_compared() -> None:
     """Runs after the strata; alone it has nothing to count."""
     print(f"{sum(compared.values())} pairs, {sum(matched.values())} with matches")
     assert len(compared) < len(STRATA) or sum(compared.values()) >= 2_000
-
-
-def _case(draw: random.Random, stratum: str) -> GeneratedCase:
-    if stratum != "timeouts":
-        return random_case(draw, stratum)
-    case = random_case(draw, draw.choice(["sequence", "kleene_any", "skip_till_next_match", "negation", "optional"]))
-    return replace(case, query_text=f"{case.query_text} TIMEOUTS INTO late")

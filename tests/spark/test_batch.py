@@ -531,14 +531,23 @@ def test_streaming_comes_later(spark: SparkSession) -> None:
 def test_an_error_in_a_task_brings_its_message(spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
-    many = pa.Table.from_pylist([event("A", ts, id=1) for ts in range(20)])
+    many = pa.Table.from_pylist([event("A", ts, id=1) for ts in range(30)])
     matches = kleene.match(to_spark(spark, many), "PATTERN A+ a[] WHERE [id]")
     with pytest.raises(PySparkException) as caught:
         matches.collect()
     told = str(caught.value)
-    assert re.search(r"error\[KL601\]: more than [\d,]+ partial matches are open at once", told)
+    assert re.search(r"error\[KL601\]: more than [\d,]+ matches end with one event", told)
     assert "= hint: narrow the window" in told
     assert len(told.splitlines()) < 15
+
+
+def test_settings_reach_the_tasks(spark: SparkSession) -> None:
+    from pyspark.errors import PySparkException
+
+    few = pa.Table.from_pylist([event("A", ts, id=1) for ts in range(5)])
+    settings = kleene.Settings(budget=kleene.Budget(matches_per_event=3))
+    with pytest.raises(PySparkException, match="more than 3 matches end with one event"):
+        kleene.match(to_spark(spark, few), "PATTERN A+ a[] WHERE [id]", settings=settings).collect()
 
 
 def test_only_public_api_is_used() -> None:

@@ -1,1 +1,5 @@
-"""Runs a plan over Arrow tables. Importing this package imports no compiler; running a plan does."""
+"""Runs physical plans over batches of Arrow data: `Engine` is the one to use."""
+
+from kleene.engine.engine import Batch, Engine
+
+__all__ = ["Batch", "Engine"]

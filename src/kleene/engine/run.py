@@ -19,6 +19,8 @@ class Ran(NamedTuple):
     matches: pa.Table
     bad: list[BadRow]
     timeouts: pa.Table | None
+    # Of events that completed more matches than they may, under the policy that emits these compressed.
+    compressed: pa.Table | None
 
 
 def run_query(query: BoundQuery, table: pa.Table, settings: Settings | None = None) -> Ran | None:
@@ -29,7 +31,9 @@ def run_query(query: BoundQuery, table: pa.Table, settings: Settings | None = No
         engine = Engine(query, settings)
         bad = engine.process(table).bad
         made = engine.finish()
-        return Ran(made.matches, bad, made.timeouts)
+        if engine.statistics.dropped:
+            _LOG.warning("`%s`: %d matches and partial matches were dropped", query.name, engine.statistics.dropped)
+        return Ran(made.matches, bad, made.timeouts, made.compressed)
     except NotCompilable as problem:
         reason = str(problem)
     _LOG.warning("`%s` runs on the reference evaluator, which is slow: %s", query.name, reason)

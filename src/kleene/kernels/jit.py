@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import cgutils, config, types
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,6 +81,15 @@ def _kept(function: F, dispatcher: Any) -> F:
 
 class _Cache(FunctionCache):  # type: ignore[misc]
     """Numba's cache looks at a kernel's own file only, but a kernel holds constants and code of those it imports."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """A kept kernel needs Numba's runtime; what compiling needs, Numba loads only when there is none kept."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            kept = self._load_overload(sig, target_context)
+            if kept is not None:
+                return kept
+        return super().load_overload(sig, target_context)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         path = Path(self._py_func.__code__.co_filename)

@@ -17,6 +17,7 @@ from kleene.evaluation import warn_of_reference
 from kleene.frames.streams import reads
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
+from kleene.plan.settings import Settings
 from kleene.spark.numbered import Numbered
 from kleene.spark.routing import Route, into_buckets, route_of
 from kleene.spark.streams import one_input
@@ -42,6 +43,7 @@ def spark_outputs(
     schema: Schema | None,
     several: bool,
     buckets: int | None = None,
+    settings: Settings | None = None,
 ) -> tuple[DataFrame, DataFrame | None, DataFrame]:
     """Matches, timeouts (None when no query asks for them) and bad rows, as data frames that have not run yet.
 
@@ -66,7 +68,7 @@ def spark_outputs(
 
     def output(name: str, like: pa.Table) -> DataFrame:
         returned = as_spark_expects(like.schema, large=large)
-        told = errand(queries, given, columns, several=several, output=name, returned=returned)
+        told = errand(queries, given, columns, several=several, output=name, returned=returned, settings=settings)
         return grouped.applyInArrow(task(told), spark_schema(like.schema))
 
     timeouts = None if nothing.timeouts is None else output("timeouts", nothing.timeouts)

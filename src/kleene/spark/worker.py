@@ -20,13 +20,21 @@ from kleene.lang.format import format_declaration
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
+from kleene.plan.settings import Budget, Policy, Settings
 
 # What a task is told: made by `errand`, plain enough to be JSON but for parameters and bytes.
 Errand = Mapping[str, Any]
 
 
 def errand(
-    queries: Sequence[Query], schema: Schema, columns: pa.Schema, *, several: bool, output: str, returned: pa.Schema
+    queries: Sequence[Query],
+    schema: Schema,
+    columns: pa.Schema,
+    *,
+    several: bool,
+    output: str,
+    returned: pa.Schema,
+    settings: Settings | None = None,
 ) -> Errand:
     """What a task must know.
 
@@ -41,6 +49,7 @@ def errand(
         "several": several,
         "output": output,
         "returned": returned.serialize().to_pybytes(),
+        "settings": _plain_settings(settings or Settings()),
     }
 
 
@@ -61,7 +70,13 @@ def run(given: Errand, events: pa.Table) -> pa.Table:
     queries = [Query(**described) for described in given["queries"]]
     try:
         with _quietly():
-            made = evaluate(table, queries, schema=schema_from(given["schema"]), several=given["several"])
+            made = evaluate(
+                table,
+                queries,
+                schema=schema_from(given["schema"]),
+                several=given["several"],
+                settings=_settings(given["settings"]),
+            )
     except KleeneError as error:
         # Spark passes on the text of the traceback, in which our own frames would only hide the message.
         raise error.with_traceback(None) from None
@@ -89,6 +104,22 @@ def schema_from(description: Mapping[str, Any]) -> Schema:
     read = {name: parse_declarations(text)[0] for name, text in description["classes"].items()}
     types, made = _typed(description["types"]), _typed(description["made_types"])
     return Schema(**{**description, "types": types, "made_types": made, "classes": read})
+
+
+def _plain_settings(settings: Settings) -> Mapping[str, Any]:
+    budget = settings.budget
+    return {
+        "without": sorted(settings.without),
+        "graphs": settings.graphs,
+        "matches_per_event": budget.matches_per_event,
+        "runs_per_partition": budget.runs_per_partition,
+        "policy": budget.policy.name,
+    }
+
+
+def _settings(plain: Mapping[str, Any]) -> Settings:
+    budget = Budget(plain["matches_per_event"], plain["runs_per_partition"], policy=Policy[plain["policy"]])
+    return Settings(frozenset(plain["without"]), budget, plain["graphs"])
 
 
 def _described(query: Query) -> dict[str, Any]:

@@ -23,6 +23,8 @@ class Tables:
     matches: pa.Table
     timeouts: pa.Table | None
     bad_rows: pa.Table
+    # Matches of events that completed more than the budget allows, where its policy is to emit these compressed.
+    compressed: pa.Table | None = None
 
 
 def report_warnings(queries: Sequence[BoundQuery]) -> None:
