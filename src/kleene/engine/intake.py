@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.engine.columns import ColumnStore
+from kleene.engine.gathering import taken_rows
 from kleene.engine.growing import with_room
 from kleene.engine.keys import KeyCoder
 from kleene.engine.row_types import row_types
@@ -15,7 +17,7 @@ from kleene.engine.store import Arrived
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import Order, canonical_order, order_of
 from kleene.kernels.expression import Ints
-from kleene.kernels.keys import COUNTED, STEP, count_positions
+from kleene.kernels.keys import COUNTED, STEP, count_positions, places_of
 from kleene.lang.tree import SelectionStrategy
 from kleene.pattern.query import BoundQuery
 
@@ -40,19 +42,19 @@ class Intake:
         order = order_of(table, schema)
         names, codes = row_types(table, schema)
         wanted = np.array([name in self._query.types for name in names], np.bool_)
-        useful = np.flatnonzero(wanted[codes if order.rows is None else codes[order.rows]])
+        useful = places_of(codes if order.rows is None else codes[order.rows], wanted)
         # None: all of them.
         chosen = None if len(useful) == table.num_rows else useful
         rows, numbers = order.of(chosen)
         if self.counts_all:
             numbers |= self._counted(table, order, names, codes, chosen)
-        events = table if rows is None else table.take(pa.array(rows))
+        events = table if rows is None else taken_rows(table, rows)
         read = self._query.columns_read
         columns = events.column_names if read is None else read
         if order.step is not None:
             canonical = canonical_order(events, numbers["start"], numbers["step"], schema, columns)
             if canonical is not None:
-                events = events.take(pa.array(canonical))
+                events = taken_rows(events, canonical)
                 numbers = {name: array[canonical] for name, array in numbers.items()}
         if not self.counts_all:
             nothing = np.zeros(len(useful), np.int64)
@@ -62,12 +64,12 @@ class Intake:
         return Arrived(events, read_columns, **numbers), step + order.steps
 
     def _counted(
-        self, table: pa.Table, order: Order, names: list[str | None], codes: Ints, chosen: Ints | None
+        self, table: pa.Table, order: Order, names: list[str | None], codes: npt.NDArray[np.int32], chosen: Ints | None
     ) -> dict[str, Ints]:
         """Places in the partition; an event of a type without the key is in none."""
         rows, numbers = order.of(None)
         keys = table.select(list(self.partitions.names)) if self.partitions.names else table
-        partition = self.partitions.codes(keys if rows is None else keys.take(pa.array(rows)))
+        partition = self.partitions.codes(keys if rows is None else taken_rows(keys, rows))
         has_key = np.array([self._has_key(name) for name in names], np.bool_)
         if not has_key.all():
             partition[~has_key[codes if rows is None else codes[rows]]] = -1

@@ -5,19 +5,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
-from hashlib import blake2b
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import cgutils, config, types
-from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
 from numba.extending import intrinsic
+
+from kleene.kernels.keeping import KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -75,37 +71,5 @@ def _kept(function: F, dispatcher: Any) -> F:
     if dispatcher is not function:
         # Where no folder can be written, kernels are compiled anew in each process.
         with suppress(RuntimeError):
-            dispatcher._cache = _Cache(function)
+            dispatcher._cache = KernelCache(function)
     return cast(F, dispatcher)
-
-
-class _Cache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache looks at a kernel's own file only, but a kernel holds constants and code of those it imports."""
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """A kept kernel needs Numba's runtime; what compiling needs, Numba loads only when there is none kept."""
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            kept = self._load_overload(sig, target_context)
-            if kept is not None:
-                return kept
-        return super().load_overload(sig, target_context)
-
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        path = Path(self._py_func.__code__.co_filename)
-        return (*super()._index_key(sig, codegen), _sources(path))
-
-
-# `from kleene.kernels.x import …`, and `from kleene.kernels import x, y as z`.
-_IMPORTED = re.compile(r"^from kleene\.kernels(?:\.(\w+)| import (.+))", re.MULTILINE)
-
-
-@cache
-def _sources(path: Path) -> str:
-    """What stands in a kernel's file and in those of the kernels that it imports."""
-    text = path.read_text(encoding="utf-8")
-    made = blake2b(text.encode(), digest_size=16)
-    for module, listed in _IMPORTED.findall(text):
-        for name in [module] if module else re.findall(r"(\w+)(?: as \w+)?", listed):
-            made.update(_sources(path.with_name(f"{name}.py")).encode())
-    return made.hexdigest()

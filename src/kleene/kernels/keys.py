@@ -48,6 +48,32 @@ def intern(
     return int(codes.size)
 
 
+@compiled
+def _count(codes: npt.NDArray[np.int32], wanted: Flags) -> int:
+    count = 0
+    for row in range(codes.size):
+        count += wanted[codes[row]]
+    return count
+
+
+@compiled
+def _fill(codes: npt.NDArray[np.int32], wanted: Flags, out: Ints) -> None:
+    """There is room for one more than are wanted, so that each row is written without a branch to guess wrong."""
+    at = 0
+    for row in range(codes.size):
+        out[at] = row
+        at += wanted[codes[row]]
+
+
+def places_of(codes: npt.NDArray[np.int32], wanted: Flags) -> Ints:
+    """The rows whose code is wanted, in order."""
+    # Arrow's arrays cannot be written to; kernels are compiled once, for those that can.
+    held = codes if codes.flags.writeable else codes.copy()
+    out = np.empty(_count(held, wanted) + 1, np.int64)
+    _fill(held, wanted, out)
+    return out[:-1]
+
+
 # Columns of what is counted by key.
 COUNT, BEFORE, STEP, ORDINAL, COUNTED = range(5)
 

@@ -15,7 +15,7 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from kleene.errors import QueryError, Span, SyntaxProblem
-from kleene.lang import tree
+from kleene.lang import parser_tables, tree
 from kleene.lang.build_clauses import Clauses
 from kleene.lang.build_expressions import Expressions
 from kleene.lang.build_patterns import Patterns
@@ -68,14 +68,8 @@ def _run(text: str, start: str) -> Any:
 
 @cache
 def _parser() -> Lark:
-    grammar = Path(__file__).with_name("kleene.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        parser="lalr",
-        start=["start", "declarations", "duration", "class_body"],
-        transformer=_Builder(),
-        maybe_placeholders=True,
-    )
+    grammar = Path(__file__).with_name("kleene.lark")
+    return parser_tables.parser(grammar, start=("start", "declarations", "duration", "class_body"), builder=_Builder())
 
 
 def _syntax_problem(text: str, problem: UnexpectedInput) -> QueryError:

@@ -1,0 +1,90 @@
+"""A parser's tables, kept on disk: to make them anew in each process takes longer than to parse a hundred queries.
+
+They are kept as JSON, beside the package where its folder can be written, else in the user's cache. A file is named
+after the grammar that it was made of; one that is damaged is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import lark
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
+
+
+def parser(grammar: Path, *, start: Sequence[str], builder: lark.Transformer[lark.Token, Any]) -> lark.Lark:
+    """An LALR parser that builds while it reads, from the tables of an earlier process if there are any."""
+    text = grammar.read_text(encoding="utf-8")
+    name = f"{grammar.name}-{_digest(repr((text, tuple(start), lark.__version__)).encode())}.json"
+    for folder in _folders():
+        kept = _read(folder / name)
+        if kept is not None:
+            return _loaded(kept, builder)
+    made = lark.Lark(text, parser="lalr", start=list(start), transformer=builder, maybe_placeholders=True)
+    content = _content(made)
+    for folder in _folders():
+        with suppress(OSError):
+            _write(folder / name, content)
+            break
+    return made
+
+
+def _folders() -> Iterator[Path]:
+    """Where tables may be; the first that can be written is where they are put."""
+    yield Path(__file__).with_name("__pycache__")
+    # Who has no home keeps nothing.
+    with suppress(RuntimeError):
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kleene"
+
+
+def _content(made: lark.Lark) -> bytes:
+    data, memo = made.memo_serialize([TerminalDef, Rule])
+    data["options"] = {name: value for name, value in data["options"].items() if name != "transformer"}
+    return json.dumps({"data": data, "memo": memo}, separators=(",", ":")).encode()
+
+
+def _loaded(content: bytes, builder: lark.Transformer[lark.Token, Any]) -> lark.Lark:
+    kept = json.loads(content)
+    tables = kept["data"]["parser"]["parser"]
+    tables["tokens"] = _numbered(tables["tokens"])
+    tables["states"] = {state: _numbered(actions) for state, actions in _numbered(tables["states"]).items()}
+    load: Callable[..., lark.Lark] = lark.Lark._load_from_dict  # as Lark's own stand-alone parsers do
+    return load(kept["data"], _numbered(kept["memo"]), transformer=builder)
+
+
+def _numbered(kept: Mapping[str, Any]) -> dict[int, Any]:
+    """JSON makes texts of the numbers that things are known by."""
+    return {int(number): value for number, value in kept.items()}
+
+
+# A file is the digest of its content, and the content.
+
+
+def _read(path: Path) -> bytes | None:
+    with suppress(OSError):
+        digest, _, content = path.read_bytes().partition(b"\n")
+        if digest == _digest(content).encode():
+            return content
+    return None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all, whoever else writes the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(_digest(content).encode() + b"\n" + content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
