@@ -20,6 +20,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests counted: `record_property("counted", text)`, wherever the test ran."""
+    reports = [report for listed in ("passed", "failed") for report in terminalreporter.stats.get(listed, ())]
+    counted = [text for report in reports for name, text in getattr(report, "user_properties", ()) if name == "counted"]
+    if counted:
+        terminalreporter.section("counted")
+    for text in counted:
+        terminalreporter.write_line(str(text))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from kleene.errors import MissingPackage

@@ -1,6 +1,7 @@
 """Some of the random agreement, for a process of its own: `python -m tests.engine.quick_agreement '[["ties", 3]]'`.
 
-Strata and seeds are those of `test_engine_agrees`. It stops at the first disagreement; the last line says what was found.
+Strata and seeds are those of `test_engine_agrees`.
+It stops at the first disagreement; the last line says what came of it.
 """
 
 from __future__ import annotations

@@ -67,7 +67,6 @@ def test_matches_outside_the_window_do_not_count() -> None:
         run(text, SIX, matches_per_event=6)
 
 
-@pytest.mark.xfail(reason="the budget is compared with each completed run, not with all of an event")
 @pytest.mark.parametrize("settings", [(), ("merge_runs",)])
 def test_matches_of_one_event_count_together_however_its_runs_are_shared(settings: tuple[str, ...]) -> None:
     """Sums of different lists differ, so the runs that a16 completes have no node in common."""
@@ -128,7 +127,6 @@ def test_what_is_emitted_compressed_unfolds_to_the_same_matches_with_the_same_id
     ).to_pylist()
 
 
-@pytest.mark.xfail(reason="runs that begin outside the window count as matches here")
 def test_few_matches_in_the_window_are_not_emitted_compressed() -> None:
     """63 runs come to b9, and 7 of them begin in its window."""
     text = CLOSURE.replace("100", "6")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kleene.kernels import jit
+from kleene.kernels.keeping import sources
 
 
 def test_a_kernel_is_stale_when_a_kernel_that_it_imports_changes(tmp_path: Path) -> None:
@@ -17,8 +17,8 @@ def test_a_kernel_is_stale_when_a_kernel_that_it_imports_changes(tmp_path: Path)
     }.items():
         (tmp_path / f"{name}.py").write_text(text)
     paths = [tmp_path / f"{name}.py" for name in ("expression", "arithmetic", "other")]
-    before = [jit._sources(path) for path in paths]
+    before = [sources(path) for path in paths]
     (tmp_path / "opcodes.py").write_text("ADD = 2")
-    jit._sources.cache_clear()
-    after = [jit._sources(path) for path in paths]
+    sources.cache_clear()
+    after = [sources(path) for path in paths]
     assert [old == new for old, new in zip(before, after, strict=True)] == [False, False, True]

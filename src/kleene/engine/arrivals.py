@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from kleene.engine.timeline import bad_rows
 from kleene.errors import MissingColumn
 from kleene.frames.arrow import as_integers
+from kleene.frames.numbers import to_arrow
 from kleene.frames.rows import BadRow
 from kleene.pattern.schema import Schema
 
@@ -33,7 +34,7 @@ class Arrivals:
         batch = self._fitting(batch)
         bad, good = bad_rows(batch, self._schema, self.rows)
         self.rows += batch.num_rows
-        events = batch if good is None else batch.filter(pa.array(good))
+        events = batch if good is None else batch.filter(to_arrow(good))
         late = events.slice(0, 0)
         if self.watermark is not None and events.num_rows:
             in_time = pc.greater_equal(as_integers(events.column(self._schema.time)), self.watermark)

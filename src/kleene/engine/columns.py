@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kleene.engine.strings import StringPool, string_codes
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values, value_type
+from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Bytes, Events, Ints, Reals
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
 from kleene.pattern.schema import Schema
@@ -87,11 +87,11 @@ def _fill(
         if pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_decode()
         if chunk.null_count:
-            states[part] = np.where(chunk.is_null().to_numpy(zero_copy_only=False), NULL, VALUE)
+            states[part] = np.where(to_numpy(chunk.is_null()), NULL, VALUE)
         if at.type is ValueType.FLOAT:
-            reals[at.place, part] = _numbers(chunk.cast(pa.float64()), 0.0)
+            reals[at.place, part] = to_numpy(chunk.cast(pa.float64()))
         elif at.place >= 0:
-            ints[at.place, part] = _numbers(_integers(chunk, at, name), 0)
+            ints[at.place, part] = to_numpy(_integers(chunk, at, name))
 
 
 def _integers(chunk: pa.Array, at: Column, name: str) -> pa.Array:
@@ -101,11 +101,6 @@ def _integers(chunk: pa.Array, at: Column, name: str) -> pa.Array:
         return chunk.cast(pa.int64())
     except pa.ArrowInvalid:
         raise NotCompilable(f"column `{name}` holds an integer beyond 64 bits") from None
-
-
-def _numbers(values: pa.Array, instead: float) -> Ints | Reals:
-    filled = pc.fill_null(values, instead) if values.null_count else values
-    return filled.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 # Types ---------------------------------------------------------------------------------------------------------------
@@ -119,7 +114,7 @@ def _types(table: pa.Table, schema: Schema, strings: StringPool) -> Ints:
         encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         distinct = python_values(pa.chunked_array([encoded.dictionary]))
         codes = [NO_TYPE if kind is None else strings.code(str(kind)) for kind in distinct]
-        places = _numbers(encoded.indices.cast(pa.int64()), len(distinct))
+        places = to_numpy(encoded.indices.cast(pa.int64()), len(distinct))
         parts.append(np.array([*codes, NO_TYPE], np.int64)[places])
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 

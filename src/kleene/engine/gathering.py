@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.engine.memory import empty
+from kleene.frames.numbers import bitmap, to_arrow
 from kleene.frames.results import times
 from kleene.kernels.gathering import Rows, gather, gather_bits
 
@@ -42,7 +43,7 @@ class Columns:
         """A struct of the named columns for each row, NULL where there is none."""
         absent = bool(len(rows)) and bool(rows.min() < 0)
         children = [self.take(member.name, rows, absent=False) for member in kind]
-        validity = _bitmap(rows >= 0) if absent else None
+        validity = bitmap(rows >= 0) if absent else None
         return pa.Array.from_buffers(kind, len(rows), [validity], children=children)
 
     def event_lists(self, rows: Rows, offsets: npt.NDArray[np.int32], kind: pa.DataType) -> pa.Array:
@@ -83,7 +84,7 @@ def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
 def _taken(values: pa.Array, rows: Rows, absent: bool) -> pa.Array:
     kind = values.type
     if not len(rows):
-        return pa.array([], kind)
+        return pa.nulls(0, kind)
     if pa.types.is_dictionary(kind):
         codes = _taken(values.indices, rows, absent)
         return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered, safe=False)
@@ -99,7 +100,7 @@ def _taken(values: pa.Array, rows: Rows, absent: bool) -> pa.Array:
 
 
 def _places(rows: Rows, absent: bool) -> pa.Array:
-    return pa.array(rows, mask=rows < 0) if absent else pa.array(np.maximum(rows, 0))
+    return to_arrow(rows, rows < 0) if absent else to_arrow(np.maximum(rows, 0))
 
 
 def _has_fixed_width(kind: pa.DataType) -> bool:
@@ -111,14 +112,10 @@ def _validity(values: pa.Array, rows: Rows, absent: bool) -> list[Any]:
     if values.null_count:
         bits, clear = _bits(values, 0, rows)
         return [bits if clear else None]
-    return [_bitmap(rows >= 0) if absent else None]
+    return [bitmap(rows >= 0) if absent else None]
 
 
 def _bits(values: pa.Array, buffer: int, rows: Rows) -> tuple[pa.Buffer, int]:
     out = np.empty((len(rows) + 7) // 8, np.uint8)
     clear = gather_bits(np.frombuffer(values.buffers()[buffer], np.uint8), values.offset, rows, out)
     return pa.py_buffer(out), clear
-
-
-def _bitmap(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(flags, bitorder="little"))

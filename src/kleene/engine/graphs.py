@@ -16,6 +16,7 @@ from kleene.engine.matches import Matches
 from kleene.engine.ordering import Spans
 from kleene.engine.selected import Selected
 from kleene.frames.compressed import Graphs, Store, compressed_table
+from kleene.frames.numbers import to_arrow
 from kleene.frames.results import event_column, result_schema, times
 from kleene.kernels import automaton as kernel
 from kleene.kernels.automaton import count_since
@@ -35,6 +36,13 @@ class Completed:
 
     executor: AutomatonExecutor
     nodes: Ints
+    # [node]: where the first event of a match must start, or later.
+    lowest: Ints
+    # [node]: how many matches are written at most.
+    most: Ints
+
+    def take(self, places: Ints) -> Completed:
+        return Completed(self.executor, self.nodes[places], self.lowest[places], self.most[places])
 
 
 def compressed(
@@ -42,19 +50,15 @@ def compressed(
     rows: pa.Table,
     spans: Spans,
     completed: Sequence[Completed],
-    lowest: Sequence[Ints],
     time: Timeline,
     *,
     graphs: bool,
 ) -> pa.Table:
-    """One row a completing event, in canonical order.
-
-    lowest   by executor, [node]: where the first event of a run must start, or later
-    """
+    """One row a completing event, in canonical order."""
     events = _distinct([each.executor.event(each.nodes) for each in completed])
     if not graphs:
-        return _counted_table(query, rows, spans, completed, lowest, events, time)
-    made = _together([_graphs(each, low, events, time) for each, low in zip(completed, lowest, strict=True)])
+        return _counted_table(query, rows, spans, completed, events, time)
+    made = _together([_graphs(each, events, time) for each in completed])
     parts = made.node_offsets, made.variables, made.events, made.link_offsets, made.links, made.end_offsets, made.ends
     offsets, nodes = first_paths(*parts, spans.start)
     first = Matches(offsets, made.events[nodes], made.variables[nodes].astype(np.uint8))
@@ -66,20 +70,22 @@ def compressed(
     return compressed_table(query, rows, made, store, ids, list(map(str, counts)))
 
 
-def counts_of(completed: Completed, lowest: Ints, time: Timeline) -> list[int]:
+def counts_of(completed: Completed, time: Timeline) -> list[int]:
     """How many matches each completed run stands for."""
-    counts, exact = _counts(completed, lowest, time)
+    counts, exact = _counts(completed, time)
     listed: list[int] = counts.tolist()
     for place, count in exact.items():
         listed[place] = count
     return listed
 
 
-def _counts(completed: Completed, lowest: Ints, time: Timeline) -> tuple[npt.NDArray[np.uint64], dict[int, int]]:
+def _counts(completed: Completed, time: Timeline) -> tuple[npt.NDArray[np.uint64], dict[int, int]]:
     """Counts, and those that need more than 64 bits. Only where some runs begin too early are they looked at."""
-    executor, nodes = completed.executor, completed.nodes
+    executor, nodes, lowest = completed.executor, completed.nodes, completed.lowest
     totals = executor.total(nodes)
     early = time.starts[executor.oldest(nodes)] < lowest
+    none = time.starts[executor.first(nodes)] < lowest
+    totals[none], early[none] = 0, False
     if executor.counts_by_first and early.any():
         count_since(nodes, lowest, time.starts, executor.pool, totals)
         early[:] = False
@@ -100,7 +106,7 @@ def _distinct(events: Sequence[Ints]) -> Ints:
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
-def _graphs(completed: Completed, lowest: Ints, events: Ints, time: Timeline) -> Graphs:
+def _graphs(completed: Completed, events: Ints, time: Timeline) -> Graphs:
     """The graphs of one executor's runs, one for each of these events."""
     executor = completed.executor
     row = np.searchsorted(events, executor.event(completed.nodes))
@@ -108,7 +114,7 @@ def _graphs(completed: Completed, lowest: Ints, events: Ints, time: Timeline) ->
     offsets = np.searchsorted(row[order], np.arange(len(events) + 1))
     # Runs that one event completes have the same window.
     low = np.zeros(len(events), np.int64)
-    low[row] = lowest
+    low[row] = completed.lowest
     return _written(executor, offsets, completed.nodes[order], low, time)
 
 
@@ -166,16 +172,15 @@ def _counted_table(
     rows: pa.Table,
     spans: Spans,
     completed: Sequence[Completed],
-    lowest: Sequence[Ints],
     events: Ints,
     time: Timeline,
 ) -> pa.Table:
     """Counts without graphs; what only a graph tells is NULL."""
     counts = np.zeros(len(events), np.uint64)
     exact: dict[int, int] = {}
-    for each, low in zip(completed, lowest, strict=True):
+    for each in completed:
         at = np.searchsorted(events, each.executor.event(each.nodes))
-        some, huge = _counts(each, low, time)
+        some, huge = _counts(each, time)
         before = counts.copy()
         np.add.at(counts, at, some)
         for place in {*np.flatnonzero(counts < before).tolist(), *at[list(huge)].tolist()}:
@@ -186,7 +191,7 @@ def _counted_table(
     columns = {field.name: pa.nulls(len(events), field.type) for field in schema}
     columns["query"] = constant(query.name, len(events))
     columns["end"] = times(spans.end[events], schema.field("end").type)
-    columns["count"] = pa.array(counts).cast(pa.string())
+    columns["count"] = to_arrow(counts).cast(pa.string())
     if exact:
         known = columns["count"].to_pylist()
         for place, count in exact.items():

@@ -18,6 +18,7 @@ from kleene.engine.store import Arrived, EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import integers
 from kleene.engine.windows import Closing
+from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import BEFORE, COUNTED
 from kleene.kernels.timeline import Timeline
@@ -162,12 +163,12 @@ class Held:
             counts = self._intake.counts[partition]
             columns |= {f"count_{place}": counts[:, place] for place in range(COUNTED)}
         columns["frontier"] = self._selection.frontier_of(self._frontier_codes(store.partition[numbers]))
-        return snapshots.Held(store.rows.take(pa.array(numbers)), pa.table(columns))
+        return snapshots.Held(store.rows.take(to_arrow(numbers)), pa.table(columns))
 
     def restore(self, saved: snapshots.Held, watermark: int | None) -> None:
         """Hold what was saved, and know again of it what was known before."""
         schema, rows = self._query.schema, saved.rows
-        known = {name: saved.numbers.column(name).to_numpy().copy() for name in saved.numbers.column_names}
+        known = {name: to_numpy(saved.numbers.column(name)).copy() for name in saved.numbers.column_names}
         end = integers(rows.column(schema.time))
         start = end if schema.start is None else integers(rows.column(schema.start))
         columns = ColumnStore.from_table(rows, self._columns, schema, self.strings)

@@ -13,6 +13,7 @@ from kleene.engine.row_types import row_types
 from kleene.engine.selected import Selected
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
 from kleene.frames.identity import BOOL, FLOAT, INT, LANES, NULL, bytes_hash, value_hash
+from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.identity import (
     fold_codes,
     fold_column,
@@ -60,10 +61,13 @@ def _fold_plain(content: Hashes, name: np.uint64, column: pa.ChunkedArray) -> bo
         begin += len(chunk)
         if pa.types.is_dictionary(chunk.type):
             hashes = np.array([value_hash(value) for value in chunk.dictionary.to_pylist()] or [0], np.uint64)
-            fold_codes(part, name, chunk.indices.to_numpy(zero_copy_only=False), hashes)
+            fold_codes(part, name, to_numpy(chunk.indices.cast(pa.int64())), hashes)
         else:
             width = np.dtype(f"{'u' if pa.types.is_unsigned_integer(chunk.type) else 'i'}{chunk.type.bit_width // 8}")
             values = np.frombuffer(chunk.buffers()[1], width)[chunk.offset : chunk.offset + len(chunk)]
+            values = values.astype(np.int64, copy=False)
+            # Like Arrow's own, so that the kernel is compiled for one kind of array.
+            values.flags.writeable = False
             fold_ints(part, name, values, np.uint64(step), np.uint64(INT))
     return True
 
@@ -86,7 +90,7 @@ def used_hashes(query: BoundQuery, table: pa.Table, steps: Ints, matches: Matche
     sizes = last - first
     wanted = np.repeat(last - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
     hashes = np.zeros(size, np.uint64)
-    hashes[wanted] = event_hashes(query, table.take(pa.array(wanted)), steps[wanted])
+    hashes[wanted] = event_hashes(query, table.take(to_arrow(wanted)), steps[wanted])
     return hashes
 
 
@@ -122,31 +126,26 @@ def column_hashes(column: pa.ChunkedArray) -> Hashes:
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         hashes = _string_hashes(column)
     elif pa.types.is_boolean(kind):
-        hashes = mixed(_filled(column.cast(pa.uint8())).astype(np.uint64) + np.uint64(BOOL))
+        hashes = mixed(to_numpy(column.cast(pa.uint8())).astype(np.uint64) + np.uint64(BOOL))
     elif step is not None:
-        hashes = mixed(_filled(as_integers(column)).astype(np.uint64) * np.uint64(step) ^ np.uint64(INT))
+        hashes = mixed(to_numpy(as_integers(column)).astype(np.uint64) * np.uint64(step) ^ np.uint64(INT))
     elif pa.types.is_integer(kind):
-        hashes = mixed(_filled(column).astype(np.int64).view(np.uint64) ^ np.uint64(INT))
+        hashes = mixed(to_numpy(column).astype(np.int64).view(np.uint64) ^ np.uint64(INT))
     elif pa.types.is_float64(kind) or pa.types.is_float32(kind):
-        hashes = _real_hashes(_filled(column).astype(np.float64))
+        hashes = _real_hashes(to_numpy(column).astype(np.float64))
     else:
         return np.array([value_hash(value) for value in python_values(column)], np.uint64)
     if column.null_count:
-        hashes[np.asarray(pc.is_null(column).to_numpy(), np.bool_)] = _constant(NULL, 1)[0]
+        hashes[to_numpy(pc.is_null(column))] = _constant(NULL, 1)[0]
     return hashes
-
-
-def _filled(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
-    whole = pc.fill_null(column, 0) if column.null_count else column
-    return np.asarray(whole.to_numpy())
 
 
 def _string_hashes(column: pa.ChunkedArray) -> Hashes:
     whole = column.combine_chunks()
     encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
     table = np.array([value_hash(value) for value in encoded.dictionary.to_pylist()] or [0], np.uint64)
-    places = np.asarray(pc.fill_null(encoded.indices.cast(pa.int64()), 0).to_numpy(zero_copy_only=False), np.int64)
-    return table[places]
+    hashes: Hashes = table[to_numpy(encoded.indices.cast(pa.int64()))]
+    return hashes
 
 
 def _real_hashes(values: npt.NDArray[np.float64]) -> Hashes:

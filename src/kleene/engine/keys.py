@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from kleene.engine.growing import with_room
 from kleene.engine.strings import StringPool, string_codes
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
+from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import intern
 from kleene.kernels.opcodes import VALUE
@@ -79,7 +80,7 @@ def _numbers(column: pa.ChunkedArray, strings: StringPool) -> tuple[Ints, Flags]
         if not parts:
             return np.zeros(0, np.int64), np.zeros(0, np.bool_)
         return np.concatenate([codes for codes, _ in parts]), np.concatenate([states != VALUE for _, states in parts])
-    missing = _flags(pc.is_null(column)) if column.null_count else np.zeros(len(column), np.bool_)
+    missing = to_numpy(pc.is_null(column)) if column.null_count else np.zeros(len(column), np.bool_)
     if pa.types.is_floating(kind):
         reals = _filled(column.cast(pa.float64())).astype(np.float64) + 0.0
         return reals.view(np.int64), missing | np.isnan(reals)
@@ -98,10 +99,5 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _filled(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
     """The values, 0 for NULL; arrays that can be written to, because kernels are compiled for these."""
-    whole = pc.fill_null(column, 0) if column.null_count else column
-    values = np.asarray(whole.to_numpy())
+    values = to_numpy(column)
     return values if values.flags.writeable else values.copy()
-
-
-def _flags(column: pa.ChunkedArray) -> Flags:
-    return np.asarray(column.to_numpy(), np.bool_)

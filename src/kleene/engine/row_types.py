@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kleene.frames.numbers import to_numpy
 from kleene.pattern.schema import Schema
 
 
@@ -16,6 +17,4 @@ def row_types(table: pa.Table, schema: Schema) -> tuple[list[str | None], npt.ND
     column = table.column(schema.type).combine_chunks()
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     names = [None if name is None else str(name) for name in encoded.dictionary.to_pylist()]
-    indices = encoded.indices.cast(pa.int32())
-    codes = (indices.fill_null(len(names)) if indices.null_count else indices).to_numpy()
-    return [*names, None], codes
+    return [*names, None], to_numpy(encoded.indices.cast(pa.int32()), len(names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kleene.engine.automaton import AutomatonExecutor
+from kleene.engine.graphs import Completed
 from kleene.engine.growing import with_room
 from kleene.engine.matches import Matches
 from kleene.engine.memory import empty
@@ -12,12 +12,9 @@ from kleene.kernels import paths as kernel
 from kleene.kernels.expression import Ints
 
 
-def matches_of(executor: AutomatonExecutor, nodes: Ints, lowest: Ints, starts: Ints, most: int) -> Matches:
-    """The matches that completed nodes stand for.
-
-    lowest   [node]: where the first event must start, or later
-    most     of one node no more than these
-    """
+def matches_of(completed: Completed, starts: Ints) -> Matches:
+    """The matches that completed runs stand for. `starts` says where windows begin, [event]."""
+    executor, nodes, lowest, most = completed.executor, completed.nodes, completed.lowest, completed.most
     at = np.zeros(kernel.PLACES, np.int64)
     at[kernel.DEPTH] = -1
     path, cursor = np.zeros(1024, np.int64), np.zeros(1024, np.int64)

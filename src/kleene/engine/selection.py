@@ -11,7 +11,8 @@ import pyarrow as pa
 from kleene.engine.automaton import AutomatonExecutor
 from kleene.engine.budget import Accounts
 from kleene.engine.columns import ColumnStore
-from kleene.engine.graphs import Completed, compressed, counts_of
+from kleene.engine.crowds import crowds, drop_oldest, without
+from kleene.engine.graphs import Completed, compressed
 from kleene.engine.growing import with_room
 from kleene.engine.matches import Matches
 from kleene.engine.ordering import Spans, in_order
@@ -29,7 +30,7 @@ from kleene.lang.tree import OutputMode
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Policy, Settings
 
-_EVERYTHING = np.iinfo(np.int64).min
+_EVERYTHING, _ALL = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -79,16 +80,23 @@ class Selection:
         if quietly:
             return Results()
         completed = [
-            Completed(e, n) for e, n in found if isinstance(e, AutomatonExecutor) and isinstance(n, np.ndarray)
+            self._completed(executor, nodes, time)
+            for executor, nodes in found
+            if isinstance(executor, AutomatonExecutor) and isinstance(nodes, np.ndarray)
         ]
         if self._query.output is OutputMode.COMPRESSED:
             return Results(self._compressed(completed, store, time), late)
         dense = None
-        if self._settings.budget.policy is Policy.EMIT_COMPRESSED:
-            completed, many = self._affordable(completed)
-            dense = self._compressed(many, store, time) if any(len(each.nodes) for each in many) else None
+        crowded = crowds(completed, self._accounts.matches_per_event, time) if completed else []
+        if crowded and self._settings.budget.policy is Policy.FAIL:
+            self._accounts.too_many_matches(store, crowded[0].event, crowded[0].count)
+        elif crowded and self._settings.budget.policy is Policy.DROP_OLDEST:
+            completed = drop_oldest(completed, crowded, self._accounts, time)
+        elif crowded:
+            completed, many = without(completed, crowded)
+            dense = self._compressed(many, store, time)
         parts = [matches for _, matches in found if isinstance(matches, Matches)]
-        parts += [self._paths(each, store, time) for each in completed]
+        parts += [matches_of(each, time.starts) for each in completed]
         matches = Matches.together(parts)
         if self._query.output is OutputMode.NON_OVERLAP:
             matches = self._not_overlapping(matches, store, time)
@@ -101,59 +109,23 @@ class Selection:
         size = store.size
         return Spans(store.step[:size], store.start[:size], store.end[:size])
 
-    def _lowest(self, nodes: Ints, executor: AutomatonExecutor, time: Timeline) -> Ints:
-        """Where the first event of each completed run must start, or later."""
+    def _completed(self, executor: AutomatonExecutor, nodes: Ints, time: Timeline) -> Completed:
+        """Completed runs, with where the first event of each must start, or later."""
+        window = self._query.window
         if self._query.output is OutputMode.NON_OVERLAP:
             # Of the matches that end here, one of the latest start is chosen, if any is.
-            return time.starts[executor.first(nodes)]
-        window = self._query.window
-        if window is None:
-            return np.full(len(nodes), _EVERYTHING)
-        return time.ends[executor.event(nodes)] - window.size + (0 if window.inclusive else 1)
+            lowest = time.starts[executor.first(nodes)]
+        elif window is None:
+            lowest = np.full(len(nodes), _EVERYTHING)
+        else:
+            lowest = time.ends[executor.event(nodes)] - window.size + (0 if window.inclusive else 1)
+        return Completed(executor, nodes, lowest, np.full(len(nodes), _ALL))
 
-    def _paths(self, completed: Completed, store: EventStore, time: Timeline) -> Matches:
-        """Every match by itself; too many of one event are an error, or the oldest of them are dropped."""
-        executor, nodes = completed.executor, completed.nodes
-        most = self._accounts.matches_per_event
-        lowest = self._lowest(nodes, executor, time)
-        for place in np.flatnonzero(executor.total(nodes) > most).tolist():
-            one = Completed(executor, nodes[place : place + 1])
-            count = counts_of(one, lowest[place : place + 1], time)[0]
-            if count > most:
-                if not self._accounts.drops:
-                    self._accounts.too_many_matches(store, int(executor.event(one.nodes)[0]), count)
-                lowest[place] = self._latest(one, int(lowest[place]), count, time)
-        return matches_of(executor, nodes, lowest, time.starts, most)
-
-    def _latest(self, one: Completed, low: int, count: int, time: Timeline) -> int:
-        """The earliest start from which on the matches of a completed run are not too many; the others are dropped."""
-        executor, most = one.executor, self._accounts.matches_per_event
-        candidates = np.unique(time.starts[: int(executor.event(one.nodes)[0]) + 1])
-        candidates = candidates[(candidates >= low) & (candidates <= time.starts[executor.first(one.nodes)[0]])]
-        low_at, high_at = 0, len(candidates) - 1
-        while low_at < high_at:
-            middle = (low_at + high_at) // 2
-            few = counts_of(one, candidates[middle : middle + 1], time)[0] <= most
-            low_at, high_at = (low_at, middle) if few else (middle + 1, high_at)
-        bound = candidates[low_at : low_at + 1]
-        self._accounts.dropped_matches += count - min(counts_of(one, bound, time)[0], most)
-        return int(bound[0])
-
-    def _affordable(self, completed: list[Completed]) -> tuple[list[Completed], list[Completed]]:
-        """Runs that stand for few enough matches, and those that stand for too many."""
-        few, many = [], []
-        for each in completed:
-            over = each.executor.total(each.nodes) > self._accounts.matches_per_event
-            few.append(Completed(each.executor, each.nodes[~over]))
-            many.append(Completed(each.executor, each.nodes[over]))
-        return few, many
-
-    def _compressed(self, completed: list[Completed], store: EventStore, time: Timeline) -> pa.Table:
-        lowest = [self._lowest(each.nodes, each.executor, time) for each in completed]
-        spans = self._spans(store)
-        # Too many matches of a query that asks for all are emitted so too, with the ids of its own.
-        query = replace(self._query, output=OutputMode.COMPRESSED)
-        return compressed(query, store.rows, spans, completed, lowest, time, graphs=self._settings.graphs)
+    def _compressed(self, completed: Sequence[Completed], store: EventStore, time: Timeline) -> pa.Table:
+        query = self._query
+        if query.output is not OutputMode.COMPRESSED:
+            query = replace(query, output=OutputMode.COMPRESSED, returns=None)
+        return compressed(query, store.rows, self._spans(store), completed, time, graphs=self._settings.graphs)
 
     def _not_overlapping(self, matches: Matches, store: EventStore, time: Timeline) -> Matches:
         order = in_order(matches, self._spans(store)).order

@@ -13,6 +13,7 @@ from kleene.engine.columns import ColumnStore
 from kleene.engine.growing import with_room
 from kleene.engine.linking import groups, link
 from kleene.engine.matches import Matches
+from kleene.engine.memory import empty
 from kleene.engine.negation import NegatedEvents, Suspects
 from kleene.engine.programs import depth_of, joined
 from kleene.engine.statistics import ComponentCounts
@@ -102,27 +103,40 @@ class SequenceExecutor:
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
         self._make_room(bits.begins, keys)
         window = self.query.window
-        found, at = kernel.construct(
-            begin,
-            store.size,
-            bits.begins,
-            time,
-            -1 if window is None else window.size,
-            window is not None and window.inclusive,
-            self._plan.window_in_scan,
-            self._plan.window_in_construction,
-            self._code,
-            self._parts,
-            store.events,
-            self._strings.arrays(),
-            self._groups,
-            self._room,
-            length + 2,
-            self._stacks,
-            self._accounts.matches_per_event,
-        )
-        if at < store.size:
-            self._accounts.too_many_matches(store, at)
+        events, texts = store.events, self._strings.arrays()
+        most = self._accounts.matches_per_event
+        found: npt.NDArray[np.int32] = empty((max(1024, len(bits.begins) // 4), length), np.int32)
+        written = np.zeros(1, np.int64)
+        at = begin
+        while True:
+            at = kernel.construct(
+                at,
+                store.size,
+                begin,
+                bits.begins,
+                time,
+                -1 if window is None else window.size,
+                window is not None and window.inclusive,
+                self._plan.window_in_scan,
+                self._plan.window_in_construction,
+                self._code,
+                self._parts,
+                events,
+                texts,
+                self._groups,
+                self._room,
+                length + 2,
+                self._stacks,
+                most,
+                found,
+                written,
+            )
+            if at == store.size:
+                break
+            if len(found) - written[0] > most:
+                self._accounts.too_many_matches(store, at)
+            found = with_room(found, 2 * len(found))
+        found = found[: written[0]]
         self._pending = np.concatenate([self._pending, found]) if len(self._pending) else found
 
     def _make_room(self, bits: Ints, keys: int) -> None:

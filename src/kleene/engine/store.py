@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from kleene.engine.columns import ColumnStore
 from kleene.engine.growing import Growing
+from kleene.frames.numbers import to_arrow
 from kleene.kernels.expression import Events, Ints
 
 # More chunks than this are put together: taking rows by number slows down with their number.
@@ -43,7 +44,7 @@ class Arrived:
             self.columns.kinds,
         )
         numbers = self.partition, self.start, self.end, self.step, self.position, self.ordinal
-        return Arrived(self.rows.take(pa.array(places)), columns, *(array[places] for array in numbers))
+        return Arrived(self.rows.take(to_arrow(places)), columns, *(array[places] for array in numbers))
 
 
 class EventStore:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Bytes, Ints, Texts
 from kleene.kernels.opcodes import NULL, VALUE
 from kleene.plan.program import StringTest
@@ -95,7 +96,7 @@ def _passed(test: StringTest, text: str, strings: list[str]) -> Bytes:
     if test is StringTest.PART_OF:
         return np.array([string in text for string in strings], np.uint8)
     found = pc.match_substring(pa.array(strings, pa.large_string()), text)
-    return found.to_numpy(zero_copy_only=False).astype(np.uint8)  # type: ignore[no-any-return]
+    return to_numpy(found).astype(np.uint8)
 
 
 def string_codes(chunk: pa.Array, strings: StringPool) -> tuple[Ints, Bytes]:
@@ -108,5 +109,5 @@ def string_codes(chunk: pa.Array, strings: StringPool) -> tuple[Ints, Bytes]:
     known = [place for place, text in enumerate(distinct) if text is not None]
     codes[known] = strings.codes([distinct[place] for place in known])
     states[known] = VALUE
-    places = pc.fill_null(encoded.indices.cast(pa.int64()), len(distinct)).to_numpy(zero_copy_only=False)
+    places = to_numpy(encoded.indices.cast(pa.int64()), len(distinct))
     return codes[places], states[places]

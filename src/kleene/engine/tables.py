@@ -15,6 +15,7 @@ from kleene.engine.ordering import Ordered, Spans, in_order
 from kleene.engine.returned import Returned
 from kleene.engine.selected import Selected
 from kleene.engine.strings import StringPool
+from kleene.frames.numbers import to_arrow
 from kleene.frames.results import result_schema, timeout_schema
 from kleene.kernels.expression import Ints
 from kleene.pattern.expressions import Whole
@@ -56,7 +57,7 @@ def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Ma
         selected = Selected.of(query, prefixes, part.order)
         arrays = _common(query, columns, part, selected, schema)
         arrays["stream"] = constant(str(query.timeouts), selected.size)
-        arrays["reached"] = pa.array(_reached(selected))
+        arrays["reached"] = to_arrow(_reached(selected))
         arrays |= {c.variable: _variable(columns, selected, c.variable, schema) for c in query.positives}
         pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
     return pa.concat_tables(pieces)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.frames.arrow import as_integers, python_values
+from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.rows import BadRow, why_bad
 from kleene.kernels.expression import Ints
 from kleene.pattern.schema import Schema
@@ -80,7 +81,7 @@ def bad_rows(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[BadR
     suspect = pc.or_(pc.is_null(end), pc.fill_null(pc.greater(start, end), True))
     if tie is not None:
         suspect = pc.or_(suspect, pc.is_null(tie))
-    wrong = np.asarray(suspect.to_numpy(), np.bool_)
+    wrong = to_numpy(suspect)
     bad = []
     for row in np.flatnonzero(wrong).tolist():
         reason = why_bad(schema, start[row].as_py(), end[row].as_py(), 0 if tie is None else tie[row].as_py())
@@ -98,7 +99,7 @@ def canonical_order(rows: pa.Table, start: Ints, step: Ints, schema: Schema, nam
     places = np.flatnonzero(tied)
     if not len(places):
         return None
-    part = rows.take(pa.array(places))
+    part = rows.take(to_arrow(places))
     keys = [_ranks(part.column(name)) for name in sorted(names, reverse=True) if name in part.column_names]
     if schema.constant_type is None:
         keys.append(_ranks(_as_text(part.column(schema.type))))
@@ -109,7 +110,7 @@ def canonical_order(rows: pa.Table, start: Ints, step: Ints, schema: Schema, nam
 
 def integers(column: pa.ChunkedArray) -> Ints:
     """A time-like column without NULL as whole steps."""
-    return np.ascontiguousarray(as_integers(column).to_numpy(), dtype=np.int64)
+    return np.ascontiguousarray(to_numpy(as_integers(column)), dtype=np.int64)
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -123,7 +124,7 @@ def _ranks(column: pa.ChunkedArray) -> Ints:
         column = column.cast(kind.value_type)
         kind = column.type
     if pa.types.is_integer(kind) and not column.null_count and not pa.types.is_uint64(kind):
-        return np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
+        return np.ascontiguousarray(to_numpy(column), dtype=np.int64)
     if pa.types.is_floating(kind):
         reals = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(reals), float("-inf"), reals)
@@ -136,7 +137,7 @@ def _ranks(column: pa.ChunkedArray) -> Ints:
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
         texts = pa.array([None if value is None else repr(value) for value in python_values(column)], pa.string())
         ranked = _dense_ranks(texts)
-    return np.ascontiguousarray(ranked.to_numpy(), dtype=np.int64)
+    return np.ascontiguousarray(to_numpy(ranked), dtype=np.int64)
 
 
 def _dense_ranks(values: pa.Array) -> pa.Array:
@@ -144,4 +145,4 @@ def _dense_ranks(values: pa.Array) -> pa.Array:
     ranked = pc.rank(values.drop_null(), tiebreaker="dense").cast(pa.int64())
     if not values.null_count:
         return ranked
-    return pc.replace_with_mask(pa.array(np.zeros(len(values), np.int64)), pc.is_valid(values), ranked)
+    return pc.replace_with_mask(to_arrow(np.zeros(len(values), np.int64)), pc.is_valid(values), ranked)

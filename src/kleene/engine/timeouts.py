@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kleene.engine.automaton import AutomatonExecutor
+from kleene.engine.graphs import Completed
 from kleene.engine.growing import with_room
 from kleene.engine.matches import Matches
 from kleene.engine.runs import matches_of
@@ -45,8 +46,8 @@ class Timeouts:
             waiting = np.flatnonzero((best[: store.size] >= 0) & ~self._flags(executor, store.size)[: store.size])
             over = waiting[closing.closed(waiting)]
             decided.append((int(executor.variables[0]), over))
-            lowest = np.full(len(over), np.iinfo(np.int64).min)
-            parts.append(matches_of(executor, best[over].astype(np.int64), lowest, time.starts, 1))
+            lowest, one = np.full(len(over), np.iinfo(np.int64).min), np.ones(len(over), np.int64)
+            parts.append(matches_of(Completed(executor, best[over].astype(np.int64), lowest, one), time.starts))
         for variable, over in decided:
             self._done[variable][over] = True
         prefixes = Matches.together(parts)

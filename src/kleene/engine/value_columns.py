@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from kleene.engine.strings import StringPool
 from kleene.frames.arrow import nanoseconds_a_step, value_type
+from kleene.frames.numbers import to_arrow
 from kleene.kernels.expression import Ints, Reals
 from kleene.optimize.value_kinds import NO_VALUES, TIME_LIKE, Kind
 from kleene.pattern.types import ValueType
@@ -36,14 +37,14 @@ def value_column(
     if made.type is ValueType.STRING:
         values = _texts(ints, missing, strings).cast(plain)
     elif made.type is ValueType.FLOAT:
-        values = pa.array(reals, mask=missing).cast(plain)
+        values = to_arrow(reals, missing).cast(plain)
     elif made.type is ValueType.BOOL:
-        values = pa.array(ints != 0, mask=missing)
+        values = to_arrow(ints != 0, missing)
     elif made.type in TIME_LIKE:
-        steps = pa.array(ints if made.step == _step(plain) else ints * made.step // _step(plain), mask=missing)
+        steps = to_arrow(ints if made.step == _step(plain) else ints * made.step // _step(plain), missing)
         values = (steps.cast(pa.int32()) if pa.types.is_date32(plain) else steps).cast(plain)
     else:
-        values = pa.array(ints, mask=missing).cast(plain, safe=pa.types.is_integer(plain))
+        values = to_arrow(ints, missing).cast(plain, safe=pa.types.is_integer(plain))
     return values.cast(kind)
 
 
@@ -56,4 +57,4 @@ def _texts(codes: Ints, missing: npt.NDArray[np.bool_] | None, strings: StringPo
     """Strings by their codes; each distinct one is looked up once."""
     distinct, places = np.unique(codes, return_inverse=True)
     texts = pa.array([strings.text(code) for code in distinct.tolist()], pa.string())
-    return texts.take(pa.array(places, mask=missing))
+    return texts.take(to_arrow(places, missing))

@@ -1,30 +1,106 @@
-"""Compile the kernels once, so that no first match waits for it: `python -m kleene.engine.warm`, part of set-up."""
+"""Compile the kernels once, so that no first match waits for it: `python -m kleene.engine.warm`, part of set-up.
+
+Kernels are compiled for kinds of arrays, not for queries; together these queries need every kernel, for every kind.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from kleene.engine.run import run_query
+from kleene.engine.engine import Engine
 from kleene.frames.arrow import schema_on
 from kleene.pattern import Query, Schema
+from kleene.plan.settings import Budget, Policy, Settings
 
 _LOG = logging.getLogger("kleene")
-# Masks, keys, construction with a test, negation: everything that a sequence can need.
-_QUERY = "PATTERN SEQ(A a, !(B b), C c) WHERE [id] AND a.x > 0 AND c.x > a.x WITHIN 9"
+
+_SEQUENCE = "PATTERN SEQ(A a, !(B b), C c) WHERE [id] AND a.x > 0 AND c.x > a.x"
+_RISING = "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { [id] AND a[i].x > a[i-1].x }"
+_CROWD = "PATTERN SEQ(A+ a[], C c)"
+
+
+class Warming(NamedTuple):
+    """A query that needs kernels which those before it do not."""
+
+    what: str
+    query: str
+    schema: Schema = Schema()
+    settings: Settings = Settings()
+
+
+WARMINGS = (
+    Warming("sequences, what is between", f"{_SEQUENCE} WITHIN 9"),
+    Warming("what is not before or after", "PATTERN !(B b) ; A a ; C c ; !(B d) WHERE [id] AND d.x > a.x WITHIN 9"),
+    Warming("events that last", f"{_SEQUENCE} WITHIN 9", Schema(start="began")),
+    Warming("ties, windows of positions", f"{_SEQUENCE} WITHIN 9 EVENTS", Schema(tie_breaker="small")),
+    Warming("closure", f"{_RISING} WITHIN 9"),
+    Warming("closure with negation", "PATTERN SEQ(A+ a[], !(B b), C c, !(B d)) WHERE b.x > a[1].x AND [id] WITHIN 9"),
+    Warming(
+        "closure with aggregates",
+        "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { [id] AND a[i].y >= avg(a[..i-1].y) AND c.s >= max(a.s) }"
+        " WITHIN 9 RETURN sum(a.y) AS total, max(a.s) AS latest, count(a) AS number, c.y * 2 AS twice, c.flag, a[1].at",
+    ),
+    Warming("contiguity", "PATTERN SEQ(A+ a[], C c) WHERE partition_contiguity { [id] } WITHIN 9"),
+    Warming("matches that do not overlap", f"{_RISING} WITHIN 9 OUTPUT NON_OVERLAP"),
+    Warming("graphs", f"{_CROWD} WITHIN 9 OUTPUT COMPRESSED"),
+    Warming("counts", f"{_CROWD} WITHIN 3 OUTPUT COMPRESSED", settings=Settings(graphs=False)),
+    Warming("timeouts", f"{_RISING} WITHIN 2 TIMEOUTS INTO Late"),
+    Warming(
+        "budgets",
+        f"{_CROWD} WITHIN 9",
+        settings=Settings(budget=Budget(matches_per_event=2, policy=Policy.DROP_OLDEST)),
+    ),
+)
+
+
+def events() -> pa.Table:
+    """Values of every kind and width, some of them NULL; two events are simultaneous."""
+    steps = list(range(12))
+    numbers = pa.array([None if step == 5 else step for step in steps], pa.int64())
+    narrow = {str(kind): numbers.cast(kind) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.bool_(), pa.float32())}
+    return pa.table(
+        {
+            "type": pa.array(["A", "A", "B", "A", "A", "C"] * 2).dictionary_encode(),
+            "ts": [0, 0, *steps[2:]],
+            "began": pa.array([0, 0, *steps[1:-1]], pa.int64()),
+            "id": [7] * 12,
+            "small": pa.array(steps, pa.int8()),
+            "x": numbers,
+            "y": numbers.cast(pa.float64()),
+            "s": pa.array(list("abcdefghijkl")),
+            "code": pa.array(list("aabbccaabbcc")).dictionary_encode(),
+            "flag": pa.array([True, False] * 6),
+            "at": pa.array(steps, pa.int64()).cast(pa.timestamp("us")),
+            **narrow,
+        }
+    )
 
 
 def warm() -> float:
     """Run a small query on every kernel; how many seconds it took."""
     began = time.perf_counter()
-    table = pa.table({"type": ["A", "C"], "ts": [1, 2], "id": [1, 1], "x": [1, 2]})
-    run_query(Query(_QUERY).bind(schema_on(table.schema, Schema())), table)
-    seconds = time.perf_counter() - began
-    _LOG.info("kernels are compiled and kept, in %.1f s", seconds)
-    return seconds
+    for number, warming in enumerate(WARMINGS, 1):
+        before = time.perf_counter()
+        _run(warming, events())
+        spent = time.perf_counter() - before
+        _LOG.info("%2d of %d in %4.1f s: %s", number, len(WARMINGS), spent, warming.what)
+    return time.perf_counter() - began
+
+
+def _run(warming: Warming, table: pa.Table) -> None:
+    """In two batches, with the state of the first one saved and restored."""
+    query = Query(warming.query).bind(schema_on(table.schema, warming.schema))
+    engine = Engine(query, warming.settings)
+    engine.process(table.slice(0, 6), watermark=4)
+    engine = Engine.restore(query, engine.snapshot(), warming.settings)
+    engine.process(table.slice(6))
+    engine.finish()
 
 
 if __name__ == "__main__":
-    warm()
+    logging.basicConfig(format="%(message)s", level=logging.INFO)
+    _LOG.info("kernels are compiled and kept, in %.0f s", warm())

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.errors import BudgetExceeded
+from kleene.frames.numbers import to_arrow
 from kleene.frames.results import event_column, event_fields, result_schema, times
 from kleene.pattern.nodes import Kind
 from kleene.pattern.query import BoundQuery
@@ -146,7 +147,7 @@ def _graph_column(
         "ends": (graphs.end_offsets, _narrow(ends)),
         "events": (listed.offsets, events),
         "starts": (listed.offsets, times(store.starts[listed.events], time)),
-        "hashes": (listed.offsets, pa.array(store.hashes[listed.events].view(np.int64))),
+        "hashes": (listed.offsets, to_arrow(store.hashes[listed.events].view(np.int64))),
     }
     parts = {
         "digest": _repeated(query.digest.hex(), pa.string(), size),
@@ -176,7 +177,7 @@ def _described(query: BoundQuery, columns: pa.Schema) -> list[dict[str, Any]]:
 
 
 def _narrow(values: npt.NDArray[np.integer[Any]]) -> pa.Array:
-    return pa.array(values.astype(np.int32))
+    return to_arrow(values.astype(np.int32))
 
 
 def _repeated(value: Any, kind: pa.DataType, times: int) -> pa.Array:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kleene.frames.arrow import arrow_type, nanoseconds_a_step
 from kleene.frames.graph_type import graph_type
+from kleene.frames.numbers import to_arrow
 from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
 from kleene.pattern.nodes import Component, Kind
@@ -86,19 +87,19 @@ def times(steps: Sequence[int] | Rows, kind: pa.DataType) -> pa.Array:
     if pa.types.is_null(kind):
         return pa.nulls(len(steps))
     if pa.types.is_date32(kind):
-        return pa.array(steps, pa.int32()).cast(kind)
-    return pa.array(steps, pa.int64()).cast(kind)
+        return to_arrow(np.asarray(steps, np.int64)).cast(pa.int32()).cast(kind)
+    return to_arrow(np.asarray(steps, np.int64)).cast(kind)
 
 
 def event_column(table: pa.Table, rows: Sequence[int | None] | Rows, kind: pa.DataType) -> pa.Array:
     """A struct column: the events at these rows, NULL where a variable is absent (None, or negative)."""
     numbers = rows if isinstance(rows, np.ndarray) else np.array([-1 if row is None else row for row in rows], np.int64)
     if not len(numbers):
-        return pa.array([], kind)
+        return pa.nulls(0, kind)
     absent = numbers < 0
-    taken = table.select([field.name for field in kind]).take(pa.array(np.where(absent, 0, numbers)))
+    taken = table.select([field.name for field in kind]).take(to_arrow(np.where(absent, 0, numbers)))
     arrays = [taken.column(field.name).combine_chunks() for field in kind]
-    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=pa.array(absent) if absent.any() else None)
+    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=to_arrow(absent) if absent.any() else None)
 
 
 def event_list_column(table: pa.Table, rows: Sequence[Sequence[int]], kind: pa.DataType) -> pa.Array:

@@ -27,7 +27,7 @@ def write_paths(
     starts: Ints,  #    [event]
     variables: Bytes,  # [state]: the variable of the query
     runs: Runs,
-    most: int,  #       paths of one node that are written; the rest is left out
+    most: Ints,  #      [node]: how many paths are written, at least one; the rest is left out
     path: Ints,  #      [depth]: the node, from the completed one back
     cursor: Ints,  #    [depth]: the next link to follow; −2: try to begin here first
     offsets: Ints,  #   [path + 1]: out
@@ -36,8 +36,8 @@ def write_paths(
     at: Ints,  #        PLACE …
 ) -> None:
     """All runs, those of one node together."""
-    nodes, lowest, starts, variables, runs = (
-        borrowed(nodes), borrowed(lowest), borrowed(starts), borrowed(variables), borrowed(runs),
+    nodes, lowest, most, starts, variables, runs = (
+        borrowed(nodes), borrowed(lowest), borrowed(most), borrowed(starts), borrowed(variables), borrowed(runs),
     )  # fmt: skip
     path, cursor, offsets, events, kinds = (
         borrowed(path), borrowed(cursor), borrowed(offsets), borrowed(events), borrowed(kinds),
@@ -70,7 +70,7 @@ def write_paths(
                     written += 1
                     of_node += 1
                     offsets[written] = used
-                    if of_node == most:
+                    if of_node == most[place]:
                         depth = -1
                         break
             while link >= 0 and starts[pool[links[link, ORIGIN], NEWEST]] < low:

@@ -36,7 +36,8 @@ class Stacks(NamedTuple):
 def construct(
     begin: int,
     end: int,
-    bits: Ints,  #    [event from `begin`]: which places the event can fill, one bit each
+    base: int,  #     the event that the first of the bits is of
+    bits: Ints,  #    [event]: which places the event can fill, one bit each
     time: Timeline,
     size: int,  #     of the window; negative: none
     inclusive: bool,
@@ -51,19 +52,21 @@ def construct(
     slots: int,  #    how many slots the programs know
     stacks: Stacks,
     most: int,  #     sequences that one event may complete
-) -> tuple[Numbers, int]:
-    """The sequences, [sequence, place] numbers of events; and the event that completes too many, or `end`."""
+    out: Numbers,  #  [sequence, place]: numbers of events
+    written: Ints,  # [1]: how many sequences are written
+) -> int:
+    """Write sequences; the event that completes more than `most`, or more than there is room for, or `end`."""
     time, codes, events, texts = borrowed(time), borrowed(codes), borrowed(events), borrowed(texts)
-    groups, stack, stacks = borrowed(groups), borrowed(stack), borrowed(stacks)
+    groups, stack, stacks, out = borrowed(groups), borrowed(stack), borrowed(stacks), borrowed(out)
+    bits, parts = borrowed(bits), borrowed(parts)
     length = parts.shape[0]
     last = length - 1
     event, below, recent, top = stacks.event, stacks.below, stacks.recent, stacks.top
     cursor = np.empty(length, np.int32)
     chosen = np.full((1, slots), -1, np.int64)
-    out = np.empty((1024, length), np.int32)
-    found = 0
+    found = written[0]
     for number in range(begin, end):
-        bits_here = bits[number - begin]
+        bits_here = bits[number - base]
         if bits_here == 0:
             continue
         key = time.keys[number]
@@ -103,15 +106,14 @@ def construct(
                 if good and level == 0 and size >= 0:
                     good = not outside(time.ends[number] - time.starts[chosen[0, 0]], size, inclusive)
                 if good and level == 0:
-                    if found == out.shape[0]:
-                        grown = np.empty((2 * found, length), np.int32)
-                        grown[:found] = out
-                        out = grown
+                    if found - before == most or found == out.shape[0]:
+                        # Nothing of this event is on a stack yet, so it can be offered again.
+                        written[0] = before
+                        stacks.counts[last, REACHED] -= 1
+                        return number
                     for place_ in range(length):
                         out[found, place_] = chosen[0, place_]
                     found += 1
-                    if found - before > most:
-                        return out[:found], number
                 if good and level > 0:
                     cursor[level - 1] = previous if level == last else recent[cursor[level]]
                     level -= 1
@@ -141,4 +143,5 @@ def construct(
                             cursor[level] = below[cursor[level]]
                 if not bound:
                     break
-    return out[:found], end
+    written[0] = found
+    return end

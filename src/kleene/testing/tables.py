@@ -101,13 +101,12 @@ def many_table(results: Sequence[Result], table: pa.Table) -> pa.Table:
 
 
 def bad_row_table(rows: Sequence[BadRow]) -> pa.Table:
-    columns = {
-        "row": pa.array([row.index for row in rows], pa.int64()),
-        "line": pa.array([row.line for row in rows], pa.int64()),
-        "reason": pa.array([row.reason for row in rows], pa.string()),
-        "text": pa.array([row.text for row in rows], pa.string()),
-    }
-    return pa.table(columns)
+    kinds = {"row": pa.int64(), "line": pa.int64(), "reason": pa.string(), "text": pa.string()}
+    if not rows:
+        # The usual case, and `pa.array` would import pandas for it.
+        return pa.table({name: pa.nulls(0, kind) for name, kind in kinds.items()})
+    values = zip(*((row.index, row.line, row.reason, row.text) for row in rows), strict=True)
+    return pa.table({name: pa.array(listed, kinds[name]) for name, listed in zip(kinds, values, strict=True)})
 
 
 def with_composites(results: Sequence[Result], table: pa.Table) -> pa.Table:
