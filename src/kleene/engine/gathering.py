@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.engine.memory import empty
-from kleene.frames.numbers import bitmap, to_arrow
+from kleene.frames.numbers import bitmap, memory, to_arrow
 from kleene.frames.results import times
 from kleene.kernels.gathering import Rows, gather, gather_bits
 
@@ -93,7 +93,7 @@ def _taken(values: pa.Array, rows: Rows, absent: bool) -> pa.Array:
     if not _has_fixed_width(kind):
         return values.take(_places(rows, absent))
     width = _WIDTHS[kind.bit_width]
-    source = np.frombuffer(values.buffers()[1], width)[values.offset : values.offset + len(values)]
+    source = memory(values.buffers()[1], width)[values.offset : values.offset + len(values)]
     out = empty(len(rows), width)
     gather(source, rows, out)
     return pa.Array.from_buffers(kind, len(rows), [*_validity(values, rows, absent), pa.py_buffer(out)])
@@ -117,5 +117,5 @@ def _validity(values: pa.Array, rows: Rows, absent: bool) -> list[Any]:
 
 def _bits(values: pa.Array, buffer: int, rows: Rows) -> tuple[pa.Buffer, int]:
     out = np.empty((len(rows) + 7) // 8, np.uint8)
-    clear = gather_bits(np.frombuffer(values.buffers()[buffer], np.uint8), values.offset, rows, out)
+    clear = gather_bits(memory(values.buffers()[buffer], np.uint8), values.offset, rows, out)
     return pa.py_buffer(out), clear

@@ -13,7 +13,7 @@ from kleene.engine.row_types import row_types
 from kleene.engine.selected import Selected
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
 from kleene.frames.identity import BOOL, FLOAT, INT, LANES, NULL, bytes_hash, value_hash
-from kleene.frames.numbers import to_arrow, to_numpy
+from kleene.frames.numbers import memory, to_arrow, to_numpy
 from kleene.kernels.identity import (
     fold_codes,
     fold_column,
@@ -64,9 +64,9 @@ def _fold_plain(content: Hashes, name: np.uint64, column: pa.ChunkedArray) -> bo
             fold_codes(part, name, to_numpy(chunk.indices.cast(pa.int64())), hashes)
         else:
             width = np.dtype(f"{'u' if pa.types.is_unsigned_integer(chunk.type) else 'i'}{chunk.type.bit_width // 8}")
-            values = np.frombuffer(chunk.buffers()[1], width)[chunk.offset : chunk.offset + len(chunk)]
+            values = memory(chunk.buffers()[1], width)[chunk.offset : chunk.offset + len(chunk)]
             values = values.astype(np.int64, copy=False)
-            # Like Arrow's own, so that the kernel is compiled for one kind of array.
+            # Read-only like Arrow's own, for which the kernel is compiled.
             values.flags.writeable = False
             fold_ints(part, name, values, np.uint64(step), np.uint64(INT))
     return True

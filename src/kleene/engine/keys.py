@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -80,7 +82,7 @@ def _numbers(column: pa.ChunkedArray, strings: StringPool) -> tuple[Ints, Flags]
         if not parts:
             return np.zeros(0, np.int64), np.zeros(0, np.bool_)
         return np.concatenate([codes for codes, _ in parts]), np.concatenate([states != VALUE for _, states in parts])
-    missing = to_numpy(pc.is_null(column)) if column.null_count else np.zeros(len(column), np.bool_)
+    missing = _filled(pc.is_null(column)) if column.null_count else np.zeros(len(column), np.bool_)
     if pa.types.is_floating(kind):
         reals = _filled(column.cast(pa.float64())).astype(np.float64) + 0.0
         return reals.view(np.int64), missing | np.isnan(reals)
@@ -97,7 +99,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _filled(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
+def _filled(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     """The values, 0 for NULL; arrays that can be written to, because kernels are compiled for these."""
     values = to_numpy(column)
     return values if values.flags.writeable else values.copy()

@@ -47,12 +47,16 @@ WARMINGS = (
     Warming("contiguity", "PATTERN SEQ(A+ a[], C c) WHERE partition_contiguity { [id] } WITHIN 9"),
     Warming("matches that do not overlap", f"{_RISING} WITHIN 9 OUTPUT NON_OVERLAP"),
     Warming("graphs", f"{_CROWD} WITHIN 9 OUTPUT COMPRESSED"),
-    Warming("counts", f"{_CROWD} WITHIN 3 OUTPUT COMPRESSED", settings=Settings(graphs=False)),
+    Warming(
+        "counts",
+        "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { } WITHIN 3 OUTPUT COMPRESSED",
+        settings=Settings(graphs=False),
+    ),
     Warming("timeouts", f"{_RISING} WITHIN 2 TIMEOUTS INTO Late"),
     Warming(
         "budgets",
-        f"{_CROWD} WITHIN 9",
-        settings=Settings(budget=Budget(matches_per_event=2, policy=Policy.DROP_OLDEST)),
+        f"{_RISING} WITHIN 9",
+        settings=Settings(budget=Budget(matches_per_event=2, runs_per_partition=2, policy=Policy.DROP_OLDEST)),
     ),
 )
 

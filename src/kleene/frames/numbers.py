@@ -15,14 +15,16 @@ Flags = npt.NDArray[np.bool_]
 
 
 def to_numpy(column: pa.Array | pa.ChunkedArray, null: float = 0) -> npt.NDArray[Any]:
-    """Integers, reals or flags, and `null` where there is none. What is Arrow's memory is read-only.
+    """Integers, reals or flags, and `null` where there is none; read-only.
 
     >>> to_numpy(pa.chunked_array([[1, None], [3]]), -1)
     array([ 1, -1,  3])
     """
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     parts = [_values(chunk, null) for chunk in chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, column.type.to_pandas_dtype()), *parts])
+    made = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, column.type.to_pandas_dtype()), *parts])
+    made.flags.writeable = False
+    return made
 
 
 def to_arrow(values: npt.NDArray[Any], missing: Flags | None = None) -> pa.Array:
@@ -34,6 +36,13 @@ def to_arrow(values: npt.NDArray[Any], missing: Flags | None = None) -> pa.Array
     kind = pa.from_numpy_dtype(values.dtype)
     data = bitmap(values) if pa.types.is_boolean(kind) else pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(kind, len(values), [None if missing is None else bitmap(~missing), data])
+
+
+def memory(buffer: pa.Buffer, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    """What stands in a buffer; read-only even where it need not be, so that kernels are compiled for one kind."""
+    values = np.frombuffer(buffer, kind)
+    values.flags.writeable = False
+    return values
 
 
 def bitmap(flags: Flags) -> pa.Buffer:
@@ -49,11 +58,11 @@ def _values(chunk: pa.Array, null: float) -> npt.NDArray[Any]:
     if pa.types.is_boolean(chunk.type):
         values: npt.NDArray[Any] = _flags(data, chunk)
     else:
-        values = np.frombuffer(data, kind)[chunk.offset : chunk.offset + len(chunk)]
+        values = memory(data, kind)[chunk.offset : chunk.offset + len(chunk)]
     return np.where(_flags(there, chunk), values, kind(null)) if chunk.null_count else values
 
 
 def _flags(bits: pa.Buffer, chunk: pa.Array) -> Flags:
     begin = chunk.offset % 8
-    packed = np.frombuffer(bits, np.uint8)[chunk.offset // 8 :][: (begin + len(chunk) + 7) // 8]
+    packed = memory(bits, np.uint8)[chunk.offset // 8 :][: (begin + len(chunk) + 7) // 8]
     return np.unpackbits(packed, bitorder="little")[begin : begin + len(chunk)].view(np.bool_)

@@ -1,0 +1,95 @@
+"""After set-up no query waits for a compiler: its kernels are there, for whatever kind of data."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import decimal, json
+import numpy as np, pyarrow as pa
+from numba.core import event
+
+compiled = []
+
+class Listener(event.Listener):
+    def on_start(self, happened):
+        compiled.append(happened.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, happened):
+        pass
+
+event.register("numba:compile", Listener())
+import kleene
+from kleene import Schema
+
+steps = np.arange(40)
+made = {"ts": steps // 2, "began": steps // 2 - steps % 2, "k": steps % 3, "x": steps * 7 % 11, "y": steps / 3}
+columns = {
+    **{name: pa.array(values) for name, values in made.items()},
+    "type": pa.array([*"ABCD"]).take(pa.array(steps % 4)),
+    "flag": pa.array(steps % 2 == 0),
+    "text": pa.array([None if step % 5 == 0 else f"{step:03}" for step in steps], pa.large_string()),
+    "day": pa.array(steps, pa.int32()).cast(pa.date32()),
+    "at": pa.array(steps, pa.int64()).cast(pa.timestamp("ms", "UTC")),
+    "long": pa.array(steps, pa.int64()).cast(pa.duration("s")),
+    "unsigned": pa.array(steps, pa.uint64()),
+    "half": pa.array(steps, pa.float32()),
+    "money": pa.array([decimal.Decimal(int(step)) for step in steps]),
+    "few": pa.DictionaryArray.from_arrays(pa.array(steps % 3, pa.int8()), pa.array([*"pqr"])),
+}
+table = pa.table(columns)
+pieces = pa.concat_tables([table.slice(1, 17), table.slice(18, 0), table.slice(18)])
+sink = pa.BufferOutputStream()
+with pa.ipc.new_stream(sink, table.schema) as stream:
+    stream.write_table(table)
+read = pa.ipc.open_stream(sink.getvalue()).read_all()
+
+queries = [
+    "PATTERN A a ; B b WHERE a.x < b.x WITHIN 6",
+    "PATTERN SEQ(A a, B b, C c, D d) WHERE [flag] WITHIN 30 RETURN a.text, b.money, d.half AS half, c.few AS few, a",
+    "PATTERN A a ; !(B b) ; C c WHERE b.text >= a.text AND [few] WITHIN 8 INCLUSIVE",
+    "PATTERN !(D d) ; A a ; C c WHERE d.flag WITHIN 3",
+    "PATTERN A+ a[] ; D d WHERE skip_till_next_match { [k] AND a[i].y > sum(a[..i-1].half) } WITHIN 9",
+    "PATTERN A+ a[] ; !(C c) ; D d WHERE a[i].text CONTAINS '0' AND c.x > d.x WITHIN 4",
+    "PATTERN A a ; B? b ; C c WHERE [unsigned] OR b.x > 0 WITHIN 4 RETURN b.x, c.at - a.at AS gap, a.long AS long",
+    "PATTERN A+ a[] ; B b WHERE [flag] WITHIN 7 OUTPUT COMPRESSED",
+    "PATTERN A a ; B{2,3} b[] ; C c WITHIN 5 TIMEOUTS INTO Late",
+    "PATTERN A+ a[] ; C c WITHIN 5 RETURN avg(a.y) AS mean, min(a.text) AS least, max(a.at) AS latest",
+]
+others = {
+    "PATTERN A a ; B* b[] ; C c WHERE partition_contiguity { [half] } WITHIN 3 EVENTS OUTPUT NON_OVERLAP": Schema(),
+    "PATTERN A+ a[] ; B b WHERE strict_contiguity { a[1].x > 0 } WITHIN 3 EVENTS": Schema(tie_breaker="x"),
+    "PATTERN A+ a[] ; !(B b) ; D d WHERE skip_till_next_match { } WITHIN 9 milliseconds": Schema(time="at"),
+    "PATTERN A a ; C c ; !(B b) WHERE a.x > b.x WITHIN 5 days": Schema(time="day"),
+}
+asked = [(query, Schema(start=start)) for query in queries for start in (None, "began")] + list(others.items())
+found = [
+    len(kleene.match(events, query, schema=schema))
+    for events in (table, pieces, read, table.to_pandas())
+    for query, schema in asked
+]
+print(json.dumps({"compiled": compiled, "found": found}))
+"""
+
+
+@pytest.mark.slow
+def test_after_warming_nothing_is_compiled(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def run(*arguments: str) -> str:
+        made = subprocess.run(
+            [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False
+        )
+        assert made.returncode == 0, made.stderr
+        return made.stdout
+
+    run("-m", "kleene.engine.warm")
+    answer = json.loads(run("-c", SCRIPT).splitlines()[-1])
+    assert answer["compiled"] == []
+    assert sum(number > 0 for number in answer["found"]) > len(answer["found"]) / 2
