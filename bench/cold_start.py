@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -38,11 +39,18 @@ print(json.dumps({"code": code or 0, "modules": [name for name in sys.modules if
 
 def fresh(*arguments: str) -> dict[str, Any]:
     """What a new Python process printed last."""
-    made = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=120)
+    made = subprocess.run(
+        [sys.executable, *arguments], env=_usual(), capture_output=True, text=True, check=False, timeout=600
+    )
     if made.returncode:
         raise SystemExit(f"a fresh process failed:\n{made.stderr}")
     answer: dict[str, Any] = json.loads(made.stdout.splitlines()[-1])
     return answer
+
+
+def _usual() -> dict[str, str]:
+    """The environment of a user, whose Python keeps the bytecode of what it imports."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def first_match() -> list[Verdict]:
@@ -93,6 +101,7 @@ def _slow_imports(program: tuple[str, ...], top: int = 12) -> str:
     """The slowest imports of a first match, cumulative."""
     made = subprocess.run(
         [sys.executable, "-X", "importtime", *program, "7"],
+        env=_usual(),
         capture_output=True,
         text=True,
         check=False,

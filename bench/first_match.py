@@ -35,7 +35,7 @@ def first_match(path: str, number: int) -> dict[str, float]:
     imported = time.perf_counter()
     import pyarrow as pa
 
-    # Not from Python's lists: to look at one, pyarrow imports pandas, and that is not ours to pay.
+    # Not from Python's lists: to look at one, pyarrow imports pandas; a match does not.
     with pa.ipc.open_file(path) as file:
         table = file.read_all()
     prepared = time.perf_counter()

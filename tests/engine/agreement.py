@@ -10,6 +10,7 @@ from unittest import mock
 
 import pyarrow as pa
 
+from kleene import decompress
 from kleene.engine import held
 from kleene.engine.engine import Engine
 from kleene.engine.timeline import integers
@@ -126,10 +127,13 @@ def eager_rebuilding() -> Iterator[None]:
 
 
 def content(table: pa.Table | None) -> list[str]:
-    """Every row whole, ids included, but for the graphs: these may differ, what they hold is compared elsewhere."""
+    """Every row whole, ids included; graphs may differ, so the matches that they hold stand in their place."""
     if table is None:
         return []
-    return [repr({name: value for name, value in row.items() if name != "graph"}) for row in table.to_pylist()]
+    rows = table.to_pylist()
+    if "graph" in table.column_names and "last" in table.column_names:
+        rows = [{**row, "graph": list(decompress([row]))} for row in rows]
+    return list(map(repr, rows))
 
 
 def check(pair: Pair, settings: Settings, draw: random.Random) -> bool:

@@ -52,14 +52,14 @@ read = pa.ipc.open_stream(sink.getvalue()).read_all()
 
 queries = [
     "PATTERN A a ; B b WHERE a.x < b.x WITHIN 6",
-    "PATTERN SEQ(A a, B b, C c, D d) WHERE [flag] WITHIN 30 RETURN a.text, b.money, d.half AS half, c.few AS few, a",
+    "PATTERN SEQ(A a, B b, C c, D d) WHERE [k] WITHIN 30 RETURN a.text, b.money, d.half AS half, c.few AS few, a",
     "PATTERN A a ; !(B b) ; C c WHERE b.text >= a.text AND [few] WITHIN 8 INCLUSIVE",
     "PATTERN !(D d) ; A a ; C c WHERE d.flag WITHIN 3",
     "PATTERN A+ a[] ; D d WHERE skip_till_next_match { [k] AND a[i].y > sum(a[..i-1].half) } WITHIN 9",
     "PATTERN A+ a[] ; !(C c) ; D d WHERE a[i].text CONTAINS '0' AND c.x > d.x WITHIN 4",
     "PATTERN A a ; B? b ; C c WHERE [unsigned] OR b.x > 0 WITHIN 4 RETURN b.x, c.at - a.at AS gap, a.long AS long",
-    "PATTERN A+ a[] ; B b WHERE [flag] WITHIN 7 OUTPUT COMPRESSED",
-    "PATTERN A a ; B{2,3} b[] ; C c WITHIN 5 TIMEOUTS INTO Late",
+    "PATTERN A+ a[] ; B b WHERE [k] WITHIN 7 OUTPUT COMPRESSED",
+    "PATTERN A a ; B{2,3} b[] ; C c WITHIN 9 TIMEOUTS INTO Late",
     "PATTERN A+ a[] ; C c WITHIN 5 RETURN avg(a.y) AS mean, min(a.text) AS least, max(a.at) AS latest",
 ]
 others = {

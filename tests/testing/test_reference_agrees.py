@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -47,7 +48,7 @@ def explain(case: GeneratedCase, brute: set[Match], found: set[Match]) -> str:
 
 
 @pytest.mark.parametrize("stratum", STRATA)
-def test_reference_agrees_with_brute_force(stratum: str) -> None:
+def test_reference_agrees_with_brute_force(stratum: str, record_property: Callable[[str, object], None]) -> None:
     with_matches = 0
     for number in range(CASES_A_STRATUM):
         case = random_case(Random(f"{stratum} {number}"), stratum)
@@ -57,7 +58,8 @@ def test_reference_agrees_with_brute_force(stratum: str) -> None:
         if STRATA[stratum].output == "COMPRESSED":
             assert counts == brute_force_counts(case.events, case.query_text, **brute_arguments(case)), case
         with_matches += bool(expected)
-    print(f"\n{stratum:22} {CASES_A_STRATUM} pairs, {with_matches} with matches", end=" ")
+    counted = f"reference = brute force: {stratum:22} {CASES_A_STRATUM} pairs, {with_matches} with matches"
+    record_property("counted", counted)
     assert with_matches >= LEAST_WITH_MATCHES
 
 

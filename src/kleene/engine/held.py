@@ -138,11 +138,12 @@ class Held:
 
     def lighter(self, watermark: int | None) -> Held:
         """The same without what is not needed, when that is worth the work."""
-        if self.store.size < _WORTH_IT and self._intake.partitions.number < _WORTH_IT:
+        # Keys and strings are kept for all events that came by, held or not.
+        kept = max(self.store.size, self._intake.partitions.number, self.strings.size // 4)
+        if kept < _WORTH_IT:
             return self
         needed = self.needed(watermark)
-        few_keys = self._intake.partitions.number < 2 * len(needed) + _WORTH_IT
-        if 2 * len(needed) + _WORTH_IT > self.store.size and few_keys:
+        if kept < 2 * len(needed) + _WORTH_IT:
             return self
         return self.rebuilt(needed, watermark)
 
@@ -188,7 +189,7 @@ class Held:
     @property
     def nbytes(self) -> int:
         executors = sum(executor.nbytes for executor in self.executors)
-        return self.store.nbytes + executors + int(self._intake.counts.nbytes)
+        return self.store.nbytes + executors + int(self._intake.counts.nbytes) + self.strings.nbytes
 
 
 def _columns_read(query: BoundQuery) -> list[str]:

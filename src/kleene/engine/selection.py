@@ -88,13 +88,13 @@ class Selection:
             return Results(self._compressed(completed, store, time), late)
         dense = None
         crowded = crowds(completed, self._accounts.matches_per_event, time) if completed else []
-        if crowded and self._settings.budget.policy is Policy.FAIL:
-            self._accounts.too_many_matches(store, crowded[0].event, crowded[0].count)
-        elif crowded and self._settings.budget.policy is Policy.DROP_OLDEST:
+        if crowded and self._accounts.drops:
             completed = drop_oldest(completed, crowded, self._accounts, time)
-        elif crowded:
+        elif crowded and self._compresses:
             completed, many = without(completed, crowded)
             dense = self._compressed(many, store, time)
+        elif crowded:
+            self._accounts.too_many_matches(store, crowded[0].event, crowded[0].count)
         parts = [matches for _, matches in found if isinstance(matches, Matches)]
         parts += [matches_of(each, time.starts) for each in completed]
         matches = Matches.together(parts)
@@ -103,6 +103,12 @@ class Selection:
         columns = ColumnStore(store.columns, store.events, np.zeros(0, np.int64))
         table = match_table(self._query, store.rows, self._spans(store), matches, columns, self._strings)
         return Results(table, late, dense)
+
+    @property
+    def _compresses(self) -> bool:
+        """What NON_OVERLAP chooses and what RETURN computes cannot be told from a graph."""
+        plain = self._query.output is OutputMode.ALL and self._query.returns is None
+        return plain and self._settings.budget.policy is Policy.EMIT_COMPRESSED
 
     @staticmethod
     def _spans(store: EventStore) -> Spans:

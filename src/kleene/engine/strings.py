@@ -33,6 +33,11 @@ class StringPool:
     def size(self) -> int:
         return len(self._texts)
 
+    @property
+    def nbytes(self) -> int:
+        """About: a string, its place in the list and in the table of codes."""
+        return 160 * len(self._texts) + int(self._ranks.nbytes) + int(self._passed.nbytes)
+
     def text(self, code: int) -> str:
         return self._texts[code]
 

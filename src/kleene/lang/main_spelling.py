@@ -21,10 +21,12 @@ from kleene.lang.build_expressions import Expressions
 from kleene.lang.build_patterns import Patterns
 from kleene.lang.expected import describe_expected
 
+# What a text can be.
+STARTS = ("start", "declarations", "duration", "class_body")
 _FIRST_WORD = re.compile(r"(?:[\s\ufeff]|/\*.*?\*/|--[^\n]*)*([^\W\d]\w*)", re.DOTALL)
 
 
-class _Builder(Clauses, Patterns, Expressions, Transformer[Token, Any]):
+class Builder(Clauses, Patterns, Expressions, Transformer[Token, Any]):
     """Builds the tree bottom up."""
 
 
@@ -69,7 +71,7 @@ def _run(text: str, start: str) -> Any:
 @cache
 def _parser() -> Lark:
     grammar = Path(__file__).with_name("kleene.lark")
-    return parser_tables.parser(grammar, start=("start", "declarations", "duration", "class_body"), builder=_Builder())
+    return parser_tables.parser(grammar, start=STARTS, builder=Builder())
 
 
 def _syntax_problem(text: str, problem: UnexpectedInput) -> QueryError:

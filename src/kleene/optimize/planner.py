@@ -17,6 +17,7 @@ from kleene.optimize.push_to_construction import push_to_construction
 from kleene.optimize.push_to_edges import push_to_edges
 from kleene.optimize.push_window import push_window
 from kleene.pattern.conditions import Line, place
+from kleene.pattern.expressions import Aggregate, Agrees, references
 from kleene.pattern.nodes import Kind, Pattern, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
@@ -73,7 +74,13 @@ def _is_for_stacks(query: BoundQuery, line: Line, budget: Budget) -> bool:
     every = query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH or len(line.states) == 1
     single = all(state.component.kind is Kind.SINGLE for state in line.states)
     plain = query.output is OutputMode.ALL and query.timeouts is None
-    return every and single and plain and budget.policy is Policy.FAIL
+    return every and single and plain and not _aggregates(query) and budget.policy is Policy.FAIL
+
+
+def _aggregates(query: BoundQuery) -> bool:
+    """Whether a condition aggregates, be it a list that is absent from this alternative: stacks cannot."""
+    clauses = [*query.conditions.positive, *(c for listed in query.conditions.negative.values() for c in listed)]
+    return any(isinstance(reference, Aggregate | Agrees) for clause in clauses for reference in references(clause))
 
 
 def _on_stacks(query: BoundQuery, line: Line, absences: tuple[Absence, ...]) -> SequencePlan:

@@ -11,7 +11,8 @@ class Policy(Enum):
 
     FAIL = "fail with an error"
     DROP_OLDEST = "drop the oldest"
-    # Of too many matches at one event; of runs and of state there is nothing to emit, and the run fails.
+    # Of too many matches at one event, all of which are wanted whole (no NON_OVERLAP, no RETURN); of runs and of state
+    # there is nothing to emit. Elsewhere the run fails.
     EMIT_COMPRESSED = "emit too many matches as one compressed row"
 
 
@@ -20,6 +21,7 @@ class Budget:
     """How much a query may use: a pattern can have exponentially many matches (the semantics page §6)."""
 
     matches_per_event: int = 1_000_000
+    # Runs of an automaton; stacks hold single events, never more than the window does.
     runs_per_partition: int = 1_000_000
     # Without one, a query that keeps events for ever is refused on a stream.
     state_bytes: int | None = None
