@@ -40,7 +40,7 @@ lint: setup ## format, lint, types, layers
 	$(BIN)/lint-imports
 
 check: lint ## lint, and the tests that need neither Spark nor patience (under 3 minutes)
-	$(BIN)/pytest -q -m "not spark and not slow"
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not spark and not slow"
 
 test: lint ## lint, and all tests
 	$(BIN)/pytest
