@@ -8,7 +8,7 @@ W1, in million events a second on one busy core:
 - the same with time in the key, in buckets of a window (an event is in its bucket and the one before): 28 / 97 / 105;
 - buckets of half or a quarter of a window, fewer false pairs and more copies: 26 / 87 / 73 and 24 / 60 / 78;
 - the copies on the probing side instead: 25 / 96 / 85; the streaming engine: 24 / 87 / 102;
-- sorted keys, `search_sorted` and exploded ranges, no false pairs: 24 / 61 / 76.
+- sorted keys, `search_sorted` and exploded ranges, no false pairs: 24 / 61 / 54.
 
 A small integer for the type and 32-bit columns are worth up to a half over categoricals and 64 bits.
 """

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from kleene.engine.columns import NO_TYPE, ColumnStore
 from kleene.engine.masks import mask, members
+from kleene.engine.memory import empty
 from kleene.engine.strings import StringPool
 from kleene.kernels.expression import Ints
 from kleene.pattern.expressions import Clause
@@ -64,7 +65,8 @@ def scan(
     by_type = np.zeros(
         max([*kinds, *(strings.code(n) for p in asked if p for n in p[0].types)], default=0) + 2, np.int64
     )
-    bits = np.zeros(size, np.int64)
+    bits = empty(size, np.int64)
+    bits[:] = 0
     seen, passed = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
     for place, part in enumerate(asked):
         if part is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from kleene.engine.memory import empty
 from kleene.engine.strings import StringPool, string_codes
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values, value_type
 from kleene.frames.numbers import to_numpy
@@ -56,9 +57,10 @@ class ColumnStore:
         """The named columns; `NotCompilable` when they hold an integer beyond 64 bits."""
         columns = column_layout(table.schema, names)
         size = table.num_rows
-        ints = np.zeros((sum(column.type in AS_INTEGERS for column in columns.values()), size), np.int64)
-        reals = np.zeros((sum(column.type is ValueType.FLOAT for column in columns.values()), size), np.float64)
-        states = np.full((len(columns), size), VALUE, np.uint8)
+        ints = empty((sum(column.type in AS_INTEGERS for column in columns.values()), size), np.int64)
+        reals = empty((sum(column.type is ValueType.FLOAT for column in columns.values()), size), np.float64)
+        states = empty((len(columns), size), np.uint8)
+        states[:] = VALUE
         types = _types(table, schema, strings)
         for name, column in columns.items():
             if name in table.column_names:

@@ -12,6 +12,7 @@ from kleene.engine.columns import ColumnStore
 from kleene.engine.gathering import taken_rows
 from kleene.engine.growing import with_room
 from kleene.engine.keys import KeyCoder
+from kleene.engine.memory import empty
 from kleene.engine.row_types import row_types
 from kleene.engine.store import Arrived
 from kleene.engine.strings import StringPool
@@ -74,7 +75,7 @@ class Intake:
         if not has_key.all():
             partition[~has_key[codes if rows is None else codes[rows]]] = -1
         self.counts = with_room(self.counts, self.partitions.number, 0)
-        position, ordinal = np.empty(len(partition), np.int64), np.empty(len(partition), np.int64)
+        position, ordinal = empty(len(partition), np.int64), empty(len(partition), np.int64)
         count_positions(partition, numbers["step"] + self._counted_steps, self.counts, position, ordinal)
         self._counted_steps += order.steps
         counted = {"partition": partition, "position": position, "ordinal": ordinal}

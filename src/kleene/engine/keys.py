@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.growing import with_room
+from kleene.engine.memory import empty
 from kleene.engine.strings import StringPool, string_codes
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
 from kleene.frames.numbers import to_numpy
@@ -50,7 +51,7 @@ class _Level:
         self.number = np.zeros(1, np.int64)
 
     def codes(self, groups: Ints, values: Ints, missing: Flags) -> Ints:
-        codes = np.empty(len(values), np.int64)
+        codes = empty(len(values), np.int64)
         at = 0
         while True:
             at = self._intern(at, groups, values, missing, codes)

@@ -54,11 +54,11 @@ class SequenceExecutor:
         self._code, self._parts = joined(programs, strings)
         self._room = room(depth_of(programs))
         self._groups = groups(1, 1)
-        empty = np.zeros(0, np.int32)
+        nothing = np.zeros(0, np.int32)
         self._stacks = kernel.Stacks(
-            empty,
-            empty.copy(),
-            empty.copy(),
+            nothing,
+            nothing.copy(),
+            nothing.copy(),
             np.full((1, length), -1, np.int32),
             np.zeros(1, np.int64),
             np.zeros((length, kernel.COUNTERS), np.int64),
