@@ -52,7 +52,7 @@ MUTATIONS = (
         ("ties",),
     ),
     Mutation(
-        "automaton",
+        "merging",
         "runs are one without having the same future",
         "    if plain[state]:",
         "    if True:",
@@ -94,7 +94,7 @@ MUTATIONS = (
         ("skip_till_next_match",),
     ),
     Mutation(
-        "automaton",
+        "completion",
         "a negated event that is simultaneous with the right neighbour forbids",
         ">= ceiling or",
         "> ceiling or",

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.frames.first_matches import first_ids
 
 import kleene
 from kleene.errors import BudgetExceeded
 from kleene.frames import compressed
 from kleene.frames.arrow import schema_on
 from kleene.frames.compressed import Graphs, Store, compressed_table, graph_column
-from kleene.frames.first_matches import first_ids
 from kleene.kernels.counting import count_paths
 from kleene.pattern.query import BoundQuery
 from kleene.testing.reference import reference_match

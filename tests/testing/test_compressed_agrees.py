@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.frames.first_matches import first_ids
 
 import kleene
 from kleene import Query, Schema
 from kleene.errors import OutputNotAvailable
-from kleene.frames.first_matches import first_ids
 from kleene.frames.graph import Graph, count
 from kleene.frames.kinds import to_arrow
 from kleene.kernels.counting import count_paths

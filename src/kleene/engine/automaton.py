@@ -13,18 +13,18 @@ from kleene.engine.columns import ColumnStore
 from kleene.engine.computation_state import computation_state
 from kleene.engine.growing import with_room
 from kleene.engine.linking import groups, link, link_aggregates
+from kleene.engine.machine import FIRST_ROOM, machine_of, no_runs
 from kleene.engine.negation import NegatedEvents, Suspects
-from kleene.engine.programs import depth_of, joined
 from kleene.engine.statistics import ComponentCounts
 from kleene.engine.store import EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.windows import Closing
-from kleene.kernels import automaton as kernel
+from kleene.kernels import runs as kernel
 from kleene.kernels.aggregates import accumulate_rows
+from kleene.kernels.automaton import advance, purge
 from kleene.kernels.expression import Events, Groups, Ints, room
 from kleene.kernels.negation import AT_END
 from kleene.kernels.timeline import Timeline
-from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.optimize.compile_aggregates import compile_aggregates
 from kleene.optimize.compile_expression import compile_clauses
 from kleene.pattern.nodes import Kind
@@ -33,8 +33,6 @@ from kleene.plan.layout import Column
 from kleene.plan.physical import Absence, AutomatonPlan, StatePlan
 
 Flags = npt.NDArray[np.bool_]
-_CONTIGUOUS = (SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY)
-_FIRST_ROOM = 1024
 _NO_EVENTS = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float64), np.zeros((0, 0), np.uint8)
 
 
@@ -58,9 +56,12 @@ class AutomatonExecutor:
         self._aggregates = compile_aggregates(self._state.layout)
         self._aggregation = link_aggregates(self._aggregates, strings)
         self._negated_end = any(map(self._is_last, plan.absences))
-        self._machine = self._build(alone)
-        self._runs = self._empty()
-        self._groups = groups(_FIRST_ROOM, len(self._aggregates.functions))
+        most = accounts.budget.runs_per_partition
+        self._machine, self._stack = machine_of(
+            query, plan, self._state, self._aggregates, strings, most=most, alone=alone
+        )
+        self._runs = no_runs(plan, self._state.width)
+        self._groups = groups(FIRST_ROOM, len(self._aggregates.functions))
         # The run that has taken nothing: no event of any variable.
         every = np.arange(len(self._aggregates.functions), dtype=np.int64)
         accumulate_rows(self._aggregation, every, every[:0], Events(*_NO_EVENTS), strings.arrays(), self._groups, 0)
@@ -75,97 +76,6 @@ class AutomatonExecutor:
         self._seen = np.zeros((2, len(plan.states)), np.int64)
         names = [component.variable for component in query.positives]
         self.variables = np.array([names.index(state.component.variable) for state in plan.states], np.uint8)
-
-    # The machine
-
-    def _build(self, alone: bool) -> kernel.Machine:
-        query, plan, state = self.query, self.plan, self._state
-        programs = [
-            compile_clauses(tests, state.layout)
-            for each in plan.states
-            for tests in (each.begin.tests, each.take.tests, each.proceed)
-        ]
-        programs += [compile_clauses(absence.conditions, state.layout) for absence in plan.absences]
-        code, parts = joined(programs, self._strings)
-        self._stack = room(depth_of(programs))
-        window = query.window
-        components = [each.component for each in plan.states]
-        # A number of events matters up to the least that is needed, and always where there is a most.
-        caps = [1 if c.kind is Kind.SINGLE else c.minimum if c.maximum is None else c.maximum + 1 for c in components]
-        own = [self._aggregates.slots.get(c.variable, np.zeros(0, np.int64)) for c in components]
-        absent = [
-            slots for name, slots in self._aggregates.slots.items() if name not in {c.variable for c in components}
-        ]
-        plain = ~state.keep.any(axis=1) & ~state.keep_groups.any(axis=1) & (np.array(caps) <= 1)
-        nothing = np.zeros(0, np.int64)
-        return kernel.Machine(
-            kleene=np.array([c.kind is Kind.KLEENE for c in components]),
-            minimum=np.array([c.minimum for c in components], np.int64),
-            maximum=np.array([-1 if c.maximum is None or c.kind is Kind.SINGLE else c.maximum for c in components]),
-            cap=np.array(caps, np.int64),
-            first=np.array(state.first, np.int64),
-            last=np.array(state.last, np.int64),
-            keep=state.keep,
-            keep_groups=state.keep_groups,
-            plain=plain,
-            aggregates=np.cumsum([0, *map(len, own)]).astype(np.int64),
-            aggregate_slots=np.concatenate([*own, *absent, nothing]).astype(np.int64),
-            parts=parts,
-            code=code,
-            size=-1 if window is None else window.size,
-            inclusive=window is not None and window.inclusive,
-            early=plan.window_early,
-            contiguous=query.strategy in _CONTIGUOUS,
-            next_match=query.strategy is SelectionStrategy.SKIP_TILL_NEXT_MATCH,
-            merges=plan.merges,
-            tallies=self._tallies(),
-            prunes=self._prunes(alone),
-            most=self._accounts.budget.runs_per_partition,
-            after=np.array([absence.after for absence in plan.absences], np.int64),
-            at=np.array([-1 if absence.at is None else absence.at for absence in plan.absences], np.int64),
-            keyed=np.array([absence.keyed for absence in plan.absences], np.bool_),
-            left=np.array(state.left, np.int64),
-            right=np.array(state.right, np.int64),
-        )
-
-    def _tallies(self) -> bool:
-        """Runs that begin at different times share a node: how many of them a window has left behind must be known.
-
-        Where every event may be ignored, a node comes from very many others, and it is counted when it is asked for.
-        """
-        any_match = self.query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH
-        return self.plan.merges and self.query.window is not None and not any_match
-
-    def _prunes(self, alone: bool) -> bool:
-        """With NON_OVERLAP a match ends all runs of its partition: where it is known at once that it will be chosen."""
-        chosen = self.query.output is OutputMode.NON_OVERLAP and self.query.timeouts is None
-        return chosen and alone and not self._negated_end and self.query.schema.start is None
-
-    def _empty(self) -> kernel.Runs:
-        states, absences = len(self.plan.states), len(self.plan.absences)
-        sizes = np.zeros(kernel.SIZES, np.int64)
-        # The first node stands for the run that has taken nothing.
-        sizes[kernel.NODES] = 1
-        return kernel.Runs(
-            nodes=np.full((_FIRST_ROOM, kernel.FIELDS), -1, np.int32),
-            slots=np.full((_FIRST_ROOM, self._state.width), -1, np.int32),
-            total=np.zeros(_FIRST_ROOM, np.uint64),
-            links=np.empty((_FIRST_ROOM, 2), np.int32),
-            tally=np.empty((_FIRST_ROOM, 3), np.int32),
-            tallied=np.empty(_FIRST_ROOM, np.uint64),
-            top=np.full((1, states), -1, np.int32),
-            live=np.zeros(1, np.int64),
-            completed=np.empty(_FIRST_ROOM, np.int32),
-            made=np.full(states, -1, np.int32),
-            buckets=np.zeros(64, np.int32),
-            stamps=np.full(64, -1, np.int32),
-            frontier=np.full((1, 2), -1, np.int64),
-            instances=np.empty(0, np.int32),
-            below=np.empty(0, np.int32),
-            newest_instance=np.full((1, absences), -1, np.int32),
-            counts=np.zeros((states, kernel.COUNTERS), np.int64),
-            sizes=sizes,
-        )
 
     # Events
 
@@ -191,7 +101,7 @@ class AutomatonExecutor:
         events, texts = store.events, self._strings.arrays()
         at = begin
         while True:
-            at = kernel.advance(
+            at = advance(
                 at,
                 store.size,
                 begin,
@@ -255,7 +165,7 @@ class AutomatonExecutor:
     def _fewer_runs(self, store: EventStore, event: int, time: Timeline) -> None:
         """A partition has more runs than it may have, counting those that are dead and not noticed yet."""
         runs, key = self._runs, int(time.keys[event])
-        kernel.purge(key, event, time, self._machine, runs)
+        purge(key, event, time, self._machine, runs)
         most = self._machine.most
         if runs.live[key] <= most:
             return
@@ -271,7 +181,7 @@ class AutomatonExecutor:
         dropped = oldest_first[: len(nodes) - most + most // 4]
         runs.nodes[dropped, kernel.KILLED] = kernel.DROPPED
         self._accounts.dropped_runs += len(dropped)
-        kernel.purge(key, event, time, self._machine, runs)
+        purge(key, event, time, self._machine, runs)
 
     # What is certain
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kleene.kernels.automaton import ABSENT, CURRENT, NEGATED, PREVIOUS, RUN_SLOTS
+from kleene.kernels.runs import ABSENT, CURRENT, NEGATED, PREVIOUS, RUN_SLOTS
 from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Which, references
 from kleene.pattern.nodes import Kind
 from kleene.pattern.query import BoundQuery

@@ -18,12 +18,12 @@ from kleene.engine.selected import Selected
 from kleene.frames.compressed import Graphs, Store, compressed_table
 from kleene.frames.numbers import to_arrow
 from kleene.frames.results import event_column, result_schema, times
-from kleene.kernels import automaton as kernel
-from kleene.kernels.automaton import count_since
+from kleene.kernels import runs as kernel
 from kleene.kernels.counting import count_paths
 from kleene.kernels.expression import Ints
 from kleene.kernels.first_paths import first_paths
 from kleene.kernels.paths import write_graphs
+from kleene.kernels.tallies import count_since
 from kleene.kernels.timeline import Timeline
 from kleene.pattern.query import BoundQuery
 

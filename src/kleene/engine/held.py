@@ -12,6 +12,7 @@ from kleene.engine.columns import ColumnStore
 from kleene.engine.growing import Growing
 from kleene.engine.intake import Intake
 from kleene.engine.keys import KeyCoder
+from kleene.engine.returned import check_returns
 from kleene.engine.selection import Results, Selection
 from kleene.engine.sequence import SequenceExecutor
 from kleene.engine.store import Arrived, EventStore
@@ -39,6 +40,7 @@ class Held:
     def __init__(self, query: BoundQuery, plan: Plan, settings: Settings, accounts: Accounts, table: pa.Table) -> None:
         """Nothing yet; of the table only the columns matter."""
         self._query, self._plan, self._settings, self._accounts = query, plan, settings, accounts
+        check_returns(query, table.schema)
         self.strings = StringPool()
         self._empty = table.slice(0, 0)
         self._columns = _columns_read(query)

@@ -13,7 +13,7 @@ from kleene.engine.matches import Matches
 from kleene.engine.runs import matches_of
 from kleene.engine.store import EventStore
 from kleene.engine.windows import Closing
-from kleene.kernels import automaton as kernel
+from kleene.kernels import runs as kernel
 from kleene.kernels.expression import Ints
 from kleene.kernels.paths import longest_prefixes
 from kleene.kernels.timeline import Timeline

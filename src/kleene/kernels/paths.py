@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kleene.kernels.automaton import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Runs
 from kleene.kernels.expression import Bytes, Ints
 from kleene.kernels.jit import borrowed, compiled
+from kleene.kernels.runs import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Runs
 from kleene.kernels.timeline import outside
 
 # Places of what `write_paths` remembers when it is left for more room: the node it is at, how deep it is in it, paths

@@ -1,0 +1,106 @@
+"""What an automaton is, and what its runs are, as arrays (SASE+ §3–5).
+
+A node is a run that has just taken an event: its state, what it needs to know for later edges (slots and aggregates,
+the paper's computation state V), and links to the nodes that it came from. Runs with the same future share a node, so
+links are the shared match buffer (§5.1), and no version numbers are needed: every walk back along the links is a run.
+Live nodes of a partition and state form a list. Events are numbers in canonical order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.kernels.expression import Code, Ints
+
+Numbers = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.uint64]
+# An integer of the width that the arrays have which it comes from or goes to.
+Int = Any
+
+# Slots of a binding that every program knows; the slots of runs come after them.
+CURRENT, PREVIOUS, NEGATED, ABSENT, RUN_SLOTS = range(5)
+# Programs of a state, in this order; those of absences follow.
+BEGIN, TAKE, PROCEED, EDGES = range(4)
+# Columns of `Runs.nodes`: one node is one line of a processor's cache.
+EVENT = 0  #     the event taken last
+STATE = 1
+NUMBER = 2  #    events of its Kleene component, up to the cap
+NEWEST = 3  #    the latest first event of a run that came here
+OLDEST = 4  #    the earliest one
+STARTS = 5  #    1 when a run begins here
+LINK = 6  #      the first link back, or −1
+SIBLING = 7  #   the next live node of its list, or −1
+KILLED = 8  #    the event that it could not stay for; ALIVE, or DROPPED by a budget
+TALLY = 9  #     the tally of its latest first event, or −1
+FIELDS = 12
+ALIVE, DROPPED = -1, -2
+# Columns of `Runs.links`: the node that it leads back to, and the next link of the same node.
+ORIGIN, FOLLOWING = 0, 1
+# Columns of `Runs.tally`: a first event, the tally of the next older one, and how many follow it.
+FIRST, OLDER, LENGTH = 0, 1, 2
+# Places of `Runs.sizes`.
+NODES, LINKS, COMPLETED, INSTANCES, TALLIES, LONGEST, STATUS, SIZES = range(8)
+# Why `advance` returned early.
+DONE, NO_ROOM, TOO_MANY_RUNS = range(3)
+# Columns of `Runs.counts`.
+REACHED, FAILED, STOPPED, EXPIRED, BROKEN, COUNTERS = range(6)
+
+
+class Machine(NamedTuple):
+    """The automaton: what does not change."""
+
+    kleene: Flags  #     [state]
+    minimum: Ints  #     [state]: how many events a Kleene component needs
+    maximum: Ints  #     [state]: how many it may have; −1: any number
+    cap: Ints  #         [state]: beyond this number of events their number makes no difference
+    first: Ints  #       [state]: the slot of its first event, or −1
+    last: Ints  #        [state]: the slot of its last event once it is left, or −1
+    keep: Flags  #       [state, slot]: what a run at the state still needs
+    keep_groups: Flags  # [state, aggregate]
+    plain: Flags  #      [state]: a run there needs nothing, so all of one event merge
+    aggregates: Ints  #  [state + 1]: where each state's aggregates begin in `aggregate_slots`
+    aggregate_slots: Ints
+    parts: Ints  #       [program, 6]: where its words, integers and reals begin and end
+    code: Code
+    size: int  #         of the window; negative: none
+    inclusive: bool
+    early: bool  #       whether a run dies when its window closes
+    contiguous: bool  #  no event may be ignored
+    next_match: bool  #  no event may be ignored that could be taken
+    merges: bool
+    tallies: bool  #     runs are counted by their first events, so that a window can leave some behind
+    prunes: bool  #      a match ends the other runs of its partition (NON_OVERLAP)
+    most: int  #         runs of a partition
+    # Negated components, [absence]
+    after: Ints  #       the state before it; −1: the window's start
+    at: Ints  #          the state on whose begin edge it is tested; −1: complete matches
+    keyed: Flags
+    left: Ints  #        the slot of its left neighbour, −1: the event that the run has taken last
+    right: Ints  #       the slot of its right neighbour, −1: the event that is being taken
+
+
+class Runs(NamedTuple):
+    """The runs: what grows. Arrays have room for more; `sizes` says how much of them is used."""
+
+    nodes: Numbers  #  [node, FIELDS]
+    slots: Numbers  #  [node, slot]: events that later edges read
+    total: Counts  #   [node]: how many runs came here; the greatest number stands for more
+    links: Numbers  #  [link, 2]
+    tally: Numbers  #  [tally, 3]
+    tallied: Counts  # [tally]: how many runs from this first event came to the node
+    top: Numbers  #    [key, state]: the first live node
+    live: Ints  #      [key]: how many are live
+    completed: Numbers  # nodes that are matches
+    made: Numbers  #   [state]: the node made last in a plain state
+    buckets: Numbers  # [hash]: nodes made of the same event
+    stamps: Numbers  # [hash]: of which event
+    frontier: Ints  #  [partition, 2]: the step of the last match, and of the one before that step
+    instances: Numbers  # [instance]: events of negated classes
+    below: Numbers  #  [instance]: the one before it of the same class and key
+    newest_instance: Numbers  # [key, absence]
+    counts: Ints  #    [state, counter]
+    sizes: Ints

@@ -1,0 +1,93 @@
+"""How many runs a node stands for, by first event: a window leaves the oldest behind, and a count needs no walk."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kleene.kernels.expression import Ints
+from kleene.kernels.jit import compiled, inlined
+from kleene.kernels.runs import FIRST, LENGTH, LONGEST, OLDER, TALLIES, TALLY, Counts, Int, Numbers, Runs
+from kleene.kernels.timeline import outside
+
+
+@inlined
+def add(left: Int, right: Int) -> Int:
+    """Of more than 64 bits only that it is more is known."""
+    total = left + right
+    return np.uint64(0xFFFFFFFFFFFFFFFF) if total < left else total
+
+
+@inlined
+def tally_one(first: Int, older: Int, tallied: Counts, tally: Numbers, sizes: Ints) -> Int:
+    """One run that begins with this event, before others."""
+    made = np.int32(sizes[TALLIES])
+    sizes[TALLIES] += 1
+    tally[made, FIRST] = first
+    tally[made, OLDER] = older
+    tally[made, LENGTH] = 0 if older < 0 else tally[older, LENGTH] + 1
+    tallied[made] = np.uint64(1)
+    sizes[LONGEST] = max(sizes[LONGEST], tally[made, LENGTH] + 1)
+    return made
+
+
+@compiled
+def together(
+    left: Int,
+    right: Int,
+    end: Int,
+    starts: Ints,
+    size: int,
+    inclusive: bool,
+    tallied: Counts,
+    tally: Numbers,
+    sizes: Ints,
+) -> Int:
+    """The tallies of two nodes together, latest first event first, without those that the window has left behind."""
+    head: Int = np.int32(-1)
+    tail: Int = np.int32(-1)
+    length = 0
+    while left >= 0 or right >= 0:
+        one = tally[left, FIRST] if left >= 0 else np.int32(-1)
+        other = tally[right, FIRST] if right >= 0 else np.int32(-1)
+        first = max(one, other)
+        count: Int = np.uint64(0)
+        if one == first:
+            count = tallied[left]
+            left = tally[left, OLDER]
+        if other == first:
+            count = add(count, tallied[right])
+            right = tally[right, OLDER]
+        if outside(end - starts[first], size, inclusive):
+            continue
+        made = np.int32(sizes[TALLIES])
+        sizes[TALLIES] += 1
+        tally[made, FIRST] = first
+        tally[made, OLDER] = -1
+        tallied[made] = count
+        length += 1
+        if tail < 0:
+            head = made
+        else:
+            tally[tail, OLDER] = made
+        tail = made
+    at = head
+    while at >= 0:
+        length -= 1
+        tally[at, LENGTH] = length
+        at = tally[at, OLDER]
+    if head >= 0:
+        sizes[LONGEST] = max(sizes[LONGEST], tally[head, LENGTH] + 1)
+    return head
+
+
+@compiled
+def count_since(completed: Ints, lowest: Ints, starts: Ints, runs: Runs, out: Counts) -> None:
+    """How many of the runs at each node begin late enough; the greatest number stands for more."""
+    for place in range(completed.size):
+        at: Int = runs.nodes[completed[place], TALLY]
+        count = np.uint64(0)
+        while at >= 0:
+            if starts[runs.tally[at, FIRST]] >= lowest[place]:
+                count = add(count, runs.tallied[at])
+            at = runs.tally[at, OLDER]
+        out[place] = count
