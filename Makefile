@@ -43,7 +43,8 @@ check: lint ## lint, and the tests that need neither Spark nor patience (under 3
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not spark and not slow"
 
 test: lint ## lint, and all tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile -m "not spark"
+	$(BIN)/pytest -m spark
 
 bench: bench-engine ## measure everything
 	$(BIN)/python -m bench.parse
