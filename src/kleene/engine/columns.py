@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.engine.memory import empty
+from kleene.engine.row_types import row_types
 from kleene.engine.strings import StringPool, string_codes
-from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values, value_type
+from kleene.frames.arrow import as_integers, nanoseconds_a_step, value_type
 from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Bytes, Events, Ints, Reals
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
@@ -109,16 +110,9 @@ def _integers(chunk: pa.Array, at: Column, name: str) -> pa.Array:
 
 
 def _types(table: pa.Table, schema: Schema, strings: StringPool) -> Ints:
-    if schema.constant_type is not None:
-        return np.full(table.num_rows, strings.code(schema.constant_type), np.int64)
-    parts = []
-    for chunk in table.column(schema.type).chunks:
-        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        distinct = python_values(pa.chunked_array([encoded.dictionary]))
-        codes = [NO_TYPE if kind is None else strings.code(str(kind)) for kind in distinct]
-        places = to_numpy(encoded.indices.cast(pa.int64()), len(distinct))
-        parts.append(np.array([*codes, NO_TYPE], np.int64)[places])
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    names, codes = row_types(table, schema)
+    types: Ints = np.array([NO_TYPE if name is None else strings.code(name) for name in names], np.int64)[codes]
+    return types
 
 
 def _mark_missing(
@@ -130,8 +124,8 @@ def _mark_missing(
     strings: StringPool,
 ) -> None:
     for code in kinds:
-        attributes = None if code == NO_TYPE else schema.attributes_of(strings.text(code))
-        lacking = [] if attributes is None else [c.index for name, c in columns.items() if name not in attributes]
+        kind = None if code == NO_TYPE else strings.text(code)
+        lacking = [column.index for name, column in columns.items() if not schema.has(kind, name)]
         if lacking:
             states[np.ix_(np.array(lacking), types == code)] = MISSING
 

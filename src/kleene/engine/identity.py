@@ -40,7 +40,7 @@ def event_hashes(query: BoundQuery, table: pa.Table, steps: Ints) -> Hashes:
     distinct, codes = row_types(table, query.schema)
     names = query.columns_read if query.columns_read is not None else table.column_names
     for name in sorted(set(names)):
-        has = np.array([_has(query, kind, name) for kind in distinct], np.bool_)
+        has = np.array([query.schema.has(kind, name) for kind in distinct], np.bool_)
         column = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(len(content))])
         name_hash = np.uint64(bytes_hash(name.encode()))
         if not has.all():
@@ -117,11 +117,6 @@ def match_ids(query: BoundQuery, selected: Selected, hashes: Hashes) -> pa.Array
     hexadecimal(folds, digits)
     offsets = np.arange(0, 32 * size + 1, 32, dtype=np.int32)
     return pa.StringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(digits))
-
-
-def _has(query: BoundQuery, kind: str | None, attribute: str) -> bool:
-    attributes = None if kind is None else query.schema.attributes_of(kind)
-    return attributes is None or attribute in attributes
 
 
 def _constant(value: int, length: int) -> Hashes:

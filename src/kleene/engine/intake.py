@@ -82,8 +82,7 @@ class Intake:
         return counted if chosen is None else {name: array[chosen] for name, array in counted.items()}
 
     def _has_key(self, kind: str | None) -> bool:
-        attributes = None if kind is None else self._query.schema.attributes_of(kind)
-        return attributes is None or all(name in attributes for name in self._query.partition)
+        return all(self._query.schema.has(kind, name) for name in self._query.partition)
 
     def count_from(self, partition: Ints, counts: Ints) -> None:
         """Go on counting where someone else was: [event] the partition, and [event, COUNTED] how far it had come."""

@@ -94,15 +94,12 @@ class Returned:
     def _having(self, value: Attribute, rows: Rows) -> Rows:
         """The rows whose declared type has the attribute, −1 instead of the others."""
         component = next(c for c in self.query.components if c.variable == value.variable)
-        if all(self._has(name, value.attribute) for name in component.types):
+        schema = self.query.schema
+        if all(schema.has(name, value.attribute) for name in component.types):
             return rows
-        names, codes = row_types(self.events.table, self.query.schema)
-        has = np.array([name is None or self._has(name, value.attribute) for name in names], np.bool_)
+        names, codes = row_types(self.events.table, schema)
+        has = np.array([schema.has(name, value.attribute) for name in names], np.bool_)
         return np.where(has[codes[rows]], rows, np.int32(-1))
-
-    def _has(self, kind: str, attribute: str) -> bool:
-        attributes = self.query.schema.attributes_of(kind)
-        return attributes is None or attribute in attributes
 
     # Programs
 

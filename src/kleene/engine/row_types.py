@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kleene.frames.arrow import python_values
 from kleene.frames.numbers import to_numpy
 from kleene.pattern.schema import Schema
 
@@ -16,5 +17,5 @@ def row_types(table: pa.Table, schema: Schema) -> tuple[list[str | None], npt.ND
         return [schema.constant_type], np.zeros(table.num_rows, np.int32)
     column = table.column(schema.type).combine_chunks()
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    names = [None if name is None else str(name) for name in encoded.dictionary.to_pylist()]
+    names = [None if name is None else str(name) for name in python_values(pa.chunked_array([encoded.dictionary]))]
     return [*names, None], to_numpy(encoded.indices.cast(pa.int32()), len(names))

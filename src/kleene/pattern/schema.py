@@ -137,6 +137,11 @@ class Schema:
             attributes[name] = kind if found is ValueType.UNKNOWN else found
         return attributes
 
+    def has(self, type_name: str | None, attribute: str) -> bool:
+        """Whether events of a type have an attribute; those without a type have every one."""
+        attributes = None if type_name is None else self.attributes_of(type_name)
+        return attributes is None or attribute in attributes
+
     def _column_type(self, name: str) -> ValueType:
         kind = (self.columns or {}).get(name, ValueType.UNKNOWN)
         if name in (self.time, self.start) and kind is ValueType.UNKNOWN:

@@ -79,10 +79,7 @@ class Timeline:
 
     def has_attribute(self, event: Event, attribute: str) -> bool:
         """Whether the event's declared type has the attribute; otherwise it is missing, which is not NULL."""
-        if event.type is None:
-            return True
-        attributes = self.schema.attributes_of(event.type)
-        return attributes is None or attribute in attributes
+        return self.schema.has(event.type, attribute)
 
     def key(self, event: Event) -> tuple[Any, ...] | None:
         """The event's partition; None when it is in no partition."""

@@ -1,0 +1,151 @@
+"""What Spark data frames give: RETURN, timeouts, compressed results, several queries and streams."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.spark.comparing import EVENTS, check_same, event, random_events, to_spark
+
+import kleene
+from kleene.errors import (
+    BadTimeColumn,
+    MissingStream,
+    NotCompressed,
+    UnknownKind,
+    UnusableColumn,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_returned_columns(spark: SparkSession) -> None:
+    text = "PATTERN SEQ(A a, B+ b[]) WHERE [id] WITHIN 10 RETURN a.id AS id, sum(b.x) AS total, b, count(b) AS n"
+    found = check_same(spark, EVENTS, text)
+    assert sorted((row["id"], row["total"], row["n"]) for row in found) == [
+        (1, 3.5, 1),
+        (1, 7.5, 1),
+        (1, 11.0, 2),
+        (2, 4.5, 1),
+    ]
+
+
+def test_timeouts(spark: SparkSession) -> None:
+    text = "PATTERN SEQ(A a, B b, C c) WHERE [id] WITHIN 6 TIMEOUTS INTO late"
+    check_same(spark, EVENTS, text)
+    late = kleene.outputs(to_spark(spark, EVENTS), text).timeouts
+    assert sorted((row.a.ts, row.reached) for row in late.collect()) == [(1, 2), (2, 2)]
+
+
+def test_compressed_output(spark: SparkSession) -> None:
+    events = pa.Table.from_pylist([event("A", ts, id=ts % 2) for ts in range(1, 9)] + [event("B", 9, id=1)])
+    found = check_same(spark, events, "PATTERN SEQ(A+ a[], B b) WHERE [id] WITHIN 20 OUTPUT COMPRESSED")
+    assert [row["count"] for row in found] == ["15"]
+
+
+def test_compressed_output_is_decompressed_row_by_row(spark: SparkSession) -> None:
+    pattern = "PATTERN SEQ(A+ a[], C? c, B b) WHERE [id] WITHIN 20"
+    kinds = enumerate("AACABCB", 1)
+    events = pa.Table.from_pylist([event(kind, ts, id=1, x=None if ts == 2 else ts / 2) for ts, kind in kinds])
+    shared = kleene.match(to_spark(spark, events), f"{pattern} OUTPUT COMPRESSED")
+    verbose = kleene.match(events, pattern).to_pylist()
+    found = sorted(kleene.decompress(shared), key=lambda row: row["end"])
+    assert len(found) == 27
+    assert found == verbose
+    assert list(kleene.decompress(shared.toArrow().sort_by("end"))) == verbose
+    assert list(kleene.decompress(shared.toPandas().sort_values("end"))) == verbose
+    with pytest.raises(NotCompressed):
+        kleene.decompress(kleene.match(to_spark(spark, events), pattern))
+
+
+def test_a_compressed_result_is_written_and_read(spark: SparkSession, tmp_path: Path) -> None:
+    events = pa.Table.from_pylist([event("A", ts, id=1) for ts in range(1, 5)] + [event("B", 9, id=1)])
+    shared = kleene.match(to_spark(spark, events), "PATTERN SEQ(A+ a[], B b) OUTPUT COMPRESSED")
+    shared.write.parquet(str(tmp_path / "shared"))
+    verbose = kleene.match(events, "PATTERN SEQ(A+ a[], B b)").to_pylist()
+    assert list(kleene.decompress(spark.read.parquet(str(tmp_path / "shared")))) == verbose
+    assert list(kleene.decompress(pq.read_table(tmp_path / "shared"))) == verbose
+
+
+def test_absent_variables_are_null_and_absent_lists_empty(spark: SparkSession) -> None:
+    found = check_same(spark, EVENTS, "PATTERN SEQ(A a, C? c, B* b[]) WHERE [id] WITHIN 3")
+    assert {(row["c"] is None, row["b"] == []) for row in found} == {(True, True), (True, False)}
+
+
+def test_declared_types_classes_and_parameters(spark: SparkSession) -> None:
+    schema = kleene.Schema(
+        types={"A": {"id": "int"}, "B": {"id": "int", "x": "float"}, "C": {"id": "int"}},
+        classes={"Dear": "B WHERE x > 4", "Either": "ANY(A, C)"},
+    )
+    found = check_same(
+        spark, EVENTS, "PATTERN SEQ(Either a, Dear b) WHERE [id] WITHIN :long", schema=schema, params={"long": 7}
+    )
+    assert [(row["a"], row["b"]["ts"]) for row in sorted(found, key=lambda row: row["end"])] == [
+        ({"type": "A", "ts": 2, "id": 2}, 4),
+        ({"type": "A", "ts": 1, "id": 1}, 7),
+    ]
+
+
+def test_several_queries_share_what_their_keys_have_in_common(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = random_events(seed=5)
+    queries = [
+        kleene.query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5", name="by id"),
+        kleene.query("PATTERN SEQ(A a, C c) WHERE [id, city] WITHIN 5", name="by both"),
+    ]
+    with caplog.at_level(logging.INFO, "kleene.spark"):
+        found = check_same(spark, events, queries)
+    assert {row["query"] for row in found} == {"by id", "by both"}
+    assert "by hash of id\n" in caplog.text
+    check_same(spark, events, [*queries, "PATTERN SEQ(B b, C c) WHERE [city] WITHIN 3"])
+    assert "no partition key in common" in caplog.text
+
+
+def test_queries_that_feed_each_other_run_in_one_task(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    queries = [
+        kleene.query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5 RETURN a.id AS id, b.x AS x INTO Pair"),
+        kleene.query("PATTERN SEQ(Pair p, C c) WHERE [id] WITHIN 10", name="after"),
+    ]
+    found = check_same(spark, EVENTS, queries)
+    assert sorted(row["query"] for row in found) == ["Pair", "Pair", "after"]
+    assert "`after` reads what `Pair` makes" in caplog.text
+
+
+def test_streams_by_name(spark: SparkSession) -> None:
+    streams = {
+        "Shelf": pa.table({"ts": [1, 2], "tag": [7, 8], "weight": [1, 2]}),
+        "Exit": pa.table({"tag": [7, 8], "ts": [5, 6], "weight": [0.5, 1.5]}),
+        "Register": pa.table({"ts": [3], "tag": [8], "till": ["north"]}),
+        "Unread": pa.table({"ts": [3], "tag": ["of another type"]}),
+    }
+    found = check_same(spark, streams, "PATTERN SEQ(Shelf s, !(Register r), Exit e) WHERE [tag] WITHIN 9")
+    assert [row["s"] for row in found] == [{"ts": 1, "tag": 7, "weight": 1.0, "type": "Shelf"}]
+
+
+def test_streams_of_which_some_say_their_types(spark: SparkSession) -> None:
+    streams = {
+        "mixed": pa.table({"type": ["A", "B"], "ts": [1, 2], "id": [1, 1]}),
+        "C": pa.table({"ts": [3], "id": [1], "x": [0.5]}),
+    }
+    assert len(check_same(spark, streams, "PATTERN SEQ(A a, B b, C c) WHERE [id]")) == 1
+
+
+def test_streams_whose_columns_disagree(spark: SparkSession) -> None:
+    numbers, words = spark.sql("select 1 ts, 1 tag"), spark.sql("select 2 ts, '1' tag")
+    with pytest.raises(UnusableColumn, match="column `tag` is of different types"):
+        kleene.match({"A": numbers, "B": words}, "PATTERN SEQ(A a, B b)")
+    with pytest.raises(BadTimeColumn, match="double"):
+        kleene.match({"A": numbers, "B": spark.sql("select 2.5D ts")}, "PATTERN SEQ(A a, B b)")
+    one, other = (spark.sql(f"select 1 ts, cast(1 as decimal(38, {scale})) tag") for scale in (0, 18))
+    with pytest.raises(UnusableColumn, match="decimal256"):
+        kleene.match({"A": one, "B": other}, "PATTERN SEQ(A a, B b)")
+    with pytest.raises(UnknownKind, match="stands among Spark data frames"):
+        kleene.match({"A": numbers, "B": [{"ts": 1}]}, "PATTERN SEQ(A a, B b)")
+    with pytest.raises(MissingStream, match="no stream `X`"):
+        kleene.match({"A": numbers}, "PATTERN X x")
