@@ -11,6 +11,7 @@ from kleene.frames.arrow import schema_on
 from kleene.optimize.planner import RULES
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
+from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
 
 ALL_RULES = frozenset(name for name, _ in RULES)
@@ -31,10 +32,10 @@ def bound(table: pa.Table, text: str) -> BoundQuery:
 
 def found_with(table: pa.Table, text: str, settings: Settings) -> pa.Table:
     """The matches, from the engine with these settings."""
-    made = run_query(bound(table, text), table, settings)
-    if made is None:
-        raise NotCompiled(text)
-    return made[0]
+    try:
+        return run_query(bound(table, text), table, settings).matches
+    except NotCompilable:
+        raise NotCompiled(text) from None
 
 
 def without(*rules: str) -> Settings:

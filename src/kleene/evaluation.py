@@ -1,24 +1,38 @@
 """Queries over a table: on the compiled engine where a plan can run there, otherwise on the reference evaluator.
 
-Both give the same matches with the same ids; `kleene.match` and the tasks on Spark come through here.
+Both give the same matches with the same ids; `kleene.match` and the tasks on Spark come through here. Each query runs
+for itself, those that make a stream before those that read it, whose input is the table and what the others made of it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
-from kleene.frames.arrow import schema_on
+import pyarrow as pa
+
+from kleene.frames.arrow import schema_on, value_type
+from kleene.frames.composites import beside_composites, composite_rows, with_composites
+from kleene.frames.results import fitting, result_schema, several_schema, several_table, shown, timeout_schema
 from kleene.frames.streams import reads, to_table
 from kleene.optimize.planner import plan_query
+from kleene.pattern.feeding import Placed, bound_in_order, in_dependency_order
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
+from kleene.pattern.types import ValueType
+from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
-from kleene.testing.process import Tables, report_warnings, table_outputs
+from kleene.testing.process import Tables, of_queries, reference_tables, report_warnings
 from kleene.testing.tables import bad_row_table
 
 _LOG = logging.getLogger("kleene")
+
+# Rows of a query's input, and what an error calls them.
+Part = tuple[str, pa.Table]
+_INPUT = "the events"
 
 
 def evaluate(
@@ -30,41 +44,92 @@ def evaluate(
     settings: Settings | None = None,
 ) -> Tables:
     """Matches, timeouts and bad rows of one query, or of several in one table."""
-    if len(queries) != 1 or several or _feeds_itself(queries[0]):
-        if several:
-            _warn_of_several()
-        return table_outputs(events, queries, schema=schema, several=several)
-    query = queries[0]
-    declared = (schema or Schema()).declaring(query.tree.declarations)
+    declared = (schema or Schema()).declaring([each for query in queries for each in query.tree.declarations])
+    order = in_dependency_order(queries, declared)
     table, given = to_table(events, declared, reads(queries, declared))
-    bound = query.bind(schema_on(table.schema, given))
+    bound = bound_in_order(order, schema_on(table.schema, given))
+    # Before the run, which may end in an exceeded budget that a warning explains.
+    report_warnings([query for _, query in sorted(bound, key=itemgetter(0))])
+    if len(bound) > 1 or several:
+        return _run_together(bound, table, several, settings)
+    return _run(bound[0][1], [(_INPUT, table)], settings)
+
+
+def warn_of_reference(queries: Sequence[BoundQuery]) -> None:
+    """Say beforehand that a run will be slow, where its tasks cannot say it; what depends on the data is not known."""
+    made = {query.into for query in queries}
+    for query in queries:
+        fallback = plan_query(_reading(query, made)).fallback
+        if fallback is not None:
+            _say_slow(query, fallback.reason)
+
+
+def _say_slow(query: BoundQuery, reason: str) -> None:
+    _LOG.warning("`%s` runs on the reference evaluator, which is slow: %s", query.name, reason)
+
+
+def _run_together(bound: Sequence[Placed], table: pa.Table, several: bool, settings: Settings | None) -> Tables:
+    """Queries in dependency order; what they give comes in the order in which they were given."""
+    made: list[Part] = []
+    ran: dict[int, tuple[BoundQuery, Tables]] = {}
+    for place, query in bound:
+        asked = query.listing() if several or query.into is not None else query
+        found = _run(*_input(asked, table, made), settings)
+        ran[place] = query, found
+        if query.into is not None:
+            made.append((query.into, composite_rows(query, found.matches, table.schema)))
+    # Events are shown with the columns of all of them.
+    columns = shown(with_composites(table, made).schema)
+    results = [ran[place] for place in sorted(ran)]
+    first, found = results[0]
+    if several:
+        matches = several_table([found.matches for _, found in results], several_schema(first, columns))
+    else:
+        schema = result_schema(first, columns)
+        matches = fitting(found.matches.select(schema.names), schema)
+    late = [
+        (query.name, fitting(found.timeouts, timeout_schema(query, columns)))
+        for query, found in results
+        if found.timeouts is not None
+    ]
+    dense = [(query.name, found.compressed) for query, found in results if found.compressed is not None]
+    # What ran first read the input alone.
+    return Tables(matches, of_queries(late), ran[bound[0][0]][1].bad_rows, of_queries(dense))
+
+
+def _input(query: BoundQuery, table: pa.Table, made: Sequence[Part]) -> tuple[BoundQuery, list[Part]]:
+    """A query, and what it reads: the input, and the composite events below it. All of these give their columns."""
+    reader = _reading(query, {name for name, _ in made})
+    if reader is query:
+        return query, [(_INPUT, table)]
+    below = [(name, rows if name in query.types else rows.slice(0, 0)) for name, rows in made]
+    return reader, [(_INPUT, beside_composites(table, query.schema)), *below]
+
+
+def _reading(query: BoundQuery, made: Collection[str | None]) -> BoundQuery:
+    """The query as it runs where these streams are made: it may read some of them."""
+    reads_some = any(name in made for name in query.types)
+    return replace(query, schema=query.schema.of_composites()) if reads_some else query
+
+
+def _run(query: BoundQuery, parts: Sequence[Part], settings: Settings | None) -> Tables:
+    """One query, on the engine or else on the reference evaluator."""
     from kleene.engine.run import run_query
 
-    # Before the run, which may end in an exceeded budget that a warning explains.
-    report_warnings([bound])
-    made = run_query(bound, table, settings)
-    if made is None:
-        return table_outputs(table, queries, schema=given, warned=True)
+    try:
+        made = run_query(query, _one_table(parts), settings)
+    except NotCompilable as problem:
+        _say_slow(query, str(problem))
+        return reference_tables(query, parts)
     return Tables(made.matches, made.timeouts, bad_row_table(made.bad), made.compressed)
 
 
-def warn_of_reference(queries: Sequence[BoundQuery], *, several: bool) -> None:
-    """Say beforehand that a run will be slow, where its tasks cannot say it; what depends on the data is not known."""
-    fallback = None if several else plan_query(queries[0]).fallback
-    if several:
-        _warn_of_several()
-    elif fallback is not None:
-        name, reason = queries[0].name, fallback.reason
-        _LOG.warning("`%s` runs on the reference evaluator, which is slow: %s", name, reason)
-
-
-def _warn_of_several() -> None:
-    _LOG.warning(
-        "queries in a list run on the reference evaluator, which is slow: they are not compiled together so far"
-    )
-
-
-def _feeds_itself(query: Query) -> bool:
-    """Which is an error that the reference evaluator reports, as it does for several queries."""
-    returns = query.tree.returns
-    return returns is not None and returns.into in query.inputs
+def _one_table(parts: Sequence[Part]) -> pa.Table:
+    """The input of an engine; `NotCompilable` where values would have to change to stand in one column."""
+    table = with_composites(parts[0][1], parts[1:])
+    for name, part in parts:
+        for column in part.schema:
+            kind = value_type(column.type)
+            if kind not in (ValueType.UNKNOWN, value_type(table.schema.field(column.name).type)):
+                raise NotCompilable(f"`{column.name}` is of another type in {name} than elsewhere")
+    return table

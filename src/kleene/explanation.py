@@ -56,6 +56,8 @@ def explain_query(
         plan = _compiled(bound, plan, columns, used)
     lines = [*explanation(bound, query.tree.within), "", "plan"]
     lines += [f"  {line}".rstrip() for line in plan_text(plan, KNOWN_RULES, idle_rules(bound, used))]
+    if columns is not None:
+        lines += _on_spark(bound, columns.schema, events)
     if open_ones:
         named = ", ".join(f":{name}" for name in open_ones)
         lines += ["", f"  It cannot run yet: {named} {'has' if len(open_ones) == 1 else 'have'} no value."]
@@ -79,15 +81,20 @@ def _columns(query: Query, events: Any, schema: Schema) -> tuple[pa.Table, Schem
     return table.slice(0, 0), schema_on(table.schema, given)
 
 
+def _on_spark(query: BoundQuery, columns: pa.Schema, events: Any) -> list[str]:
+    """How Spark would divide the events, where it is to run there."""
+    from kleene.frames.kinds import on_spark
+
+    if not on_spark(events):
+        return []
+    from kleene.spark.explaining import division_text
+
+    return ["", "on Spark", *(f"  {line}" for line in division_text(query, columns))]
+
+
 def _compiled(query: BoundQuery, plan: Plan, columns: pa.Table, settings: Settings) -> Plan:
     """The plan, or the reference evaluator where the engine cannot compile it for these columns."""
-    from kleene.engine.engine import Engine
-    from kleene.plan.program import NotCompilable
+    from kleene.engine.compiling import why_not_compiled
 
-    try:
-        engine = Engine(query, settings)
-        engine.process(columns)
-        engine.finish()
-    except NotCompilable as problem:
-        return Plan(query, fallback=ReferencePlan(str(problem)))
-    return plan
+    reason = why_not_compiled(query, columns.schema, settings)
+    return plan if reason is None else Plan(query, fallback=ReferencePlan(reason))

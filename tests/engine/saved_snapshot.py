@@ -1,4 +1,4 @@
-"""The stream whose snapshot lies in `data/version-1.kleene`: what every later version must go on from.
+"""The stream whose snapshot lies in `data/version-2.kleene`: what every later version must go on from.
 
 `python -m tests.engine.saved_snapshot` writes the snapshot. A new version of the format gets a file of its own beside
 the old one, which stays as it is.

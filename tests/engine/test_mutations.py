@@ -47,8 +47,8 @@ MUTATIONS = (
     Mutation(
         "automaton",
         "simultaneous events see each other",
-        "if steps[held] >= lefts[number]:",
-        "if steps[held] > lefts[number]:",
+        "if rights[held] >= lefts[number]:",
+        "if rights[held] > lefts[number]:",
         ("ties",),
     ),
     Mutation(
@@ -82,9 +82,31 @@ MUTATIONS = (
     Mutation(
         "automaton",
         "one event between two breaks no contiguity",
-        "ordinals[held] + 1",
-        "ordinals[held] + 2",
+        "contiguous and barriers[number] > rights[held]",
+        "contiguous and barriers[number] > rights[held] + 1",
         ("strict_contiguity", "partition_contiguity"),
+    ),
+    Mutation(
+        "keys",
+        "an event that overlaps a run's last one breaks contiguity",
+        "max(counts[key, AHEAD], lefts[event])",
+        "max(counts[key, AHEAD], steps[event])",
+        ("durations_strict", "durations_partition"),
+    ),
+    Mutation(
+        "keys",
+        "the position of an event that lasts is that of its end",
+        "positions[end], places[end] = past[at, TOTAL]",
+        "positions[end], places[end] = past[latest, TOTAL]",
+        ("durations_counted",),
+    ),
+    Mutation(
+        "automaton",
+        "a window of events that last closes",
+        "if not dead and early and closes:",
+        "if not dead and early:",
+        ("durations_counted",),
+        first=230,
     ),
     Mutation(
         "automaton",
@@ -111,8 +133,8 @@ MUTATIONS = (
     Mutation(
         "negation",
         "a negated event that is simultaneous with a sequence's right neighbour forbids",
-        "steps[other] >= ceilings[row]",
-        "steps[other] > ceilings[row]",
+        "rights[other] >= ceilings[row]",
+        "rights[other] > ceilings[row]",
         ("negation", "ties"),
     ),
     Mutation(
@@ -148,8 +170,8 @@ MUTATIONS = (
     Mutation(
         "sequence",
         "construction pairs simultaneous events",
-        "time.steps[candidate] >= time.lefts",
-        "time.steps[candidate] > time.lefts",
+        "time.rights[candidate] >= time.lefts",
+        "time.rights[candidate] > time.lefts",
         ("ties",),
         first=25,
     ),

@@ -201,8 +201,8 @@ def test_dictionaries_survive_and_may_be_others_afterwards(text: str) -> None:
 # The format --------------------------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_that_version_1_wrote_still_loads_and_goes_on() -> None:
-    engine = Engine.restore(bound(QUERY), (DATA / "version-1.kleene").read_bytes())
+def test_a_snapshot_that_version_2_wrote_still_loads_and_goes_on() -> None:
+    engine = Engine.restore(bound(QUERY), (DATA / "version-2.kleene").read_bytes())
     made = engine.process(*AFTER)
     assert words(made.matches) + words(engine.finish().matches) == FOUND
     assert made.statistics.late == 1
@@ -230,7 +230,7 @@ def test_a_snapshot_is_a_description_and_arrow_streams_and_nothing_is_pickled(te
         assert words(Engine.restore(bound(text), blob).finish().matches) != []
     magic, version, checksum, length = struct.unpack_from("<6sHII", blob)
     body = blob[16:]
-    assert (magic, version, checksum) == (b"KLEENE", 1, crc32(blob[12:]))
+    assert (magic, version, checksum) == (b"KLEENE", snapshots.VERSION, crc32(blob[12:]))
     said = json.loads(body[:length])
     assert sum(said["parts"]) + length == len(body)
     assert said["watermark"] == 4
@@ -285,11 +285,17 @@ def test_a_snapshot_of_another_query_is_refused(other: str) -> None:
     assert "same text" in str(raised.value.hint)
 
 
-@pytest.mark.parametrize("version", [0, 2, 65535])
+@pytest.mark.parametrize("version", [0, 3, 65535])
 def test_a_snapshot_of_another_version_is_refused(version: int) -> None:
     blob = blob_of(STACKS)
-    with pytest.raises(BadSnapshot, match=f"has version {version}, and this Kleene reads version 1"):
+    with pytest.raises(BadSnapshot, match=f"has version {version}, and this Kleene reads version 2"):
         Engine.restore(bound(STACKS), blob[:6] + struct.pack("<H", version) + blob[8:])
+
+
+def test_a_snapshot_that_version_1_wrote_is_refused() -> None:
+    """It knows ordinals where version 2 knows barriers."""
+    with pytest.raises(BadSnapshot, match="has version 1, and this Kleene reads version 2"):
+        Engine.restore(bound(QUERY), (DATA / "version-1.kleene").read_bytes())
 
 
 def test_a_damaged_snapshot_is_refused() -> None:

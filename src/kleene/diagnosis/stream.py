@@ -94,7 +94,7 @@ class Stream:
 
     def _in_order(self, alternative: int, place: int, keys: Ints) -> int:
         store = self._store
-        steps, lefts = store.step[: store.size], store.left[: store.size]
+        lefts, rights = store.left[: store.size], store.right[: store.size]
         # [key]: the first step after which the next component may come.
         earliest = np.full(int(keys.max(initial=0)) + 1, -1, np.int64)
         found = np.zeros(0, np.int64)
@@ -102,5 +102,5 @@ class Stream:
             could = np.flatnonzero(self._could(alternative, each) & (keys >= 0))
             found = could[earliest[keys[could]] < lefts[could]]
             earliest = np.full(len(earliest), _NEVER)
-            np.minimum.at(earliest, keys[found], steps[found])
+            np.minimum.at(earliest, keys[found], rights[found])
         return len(found)

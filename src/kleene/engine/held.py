@@ -19,6 +19,7 @@ from kleene.engine.store import Arrived, EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import integers
 from kleene.engine.windows import Closing
+from kleene.errors import UnboundedState
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import BEFORE, COUNTED
@@ -32,6 +33,8 @@ from kleene.plan.settings import Settings
 Executor = SequenceExecutor | AutomatonExecutor
 # The store is made anew when it holds more dead events than living ones, and at least so many.
 _WORTH_IT = 1 << 16
+# As windows are measured, nothing starts after here.
+_HIGHEST = 2**62
 
 
 class Held:
@@ -45,7 +48,7 @@ class Held:
         self._empty = table.slice(0, 0)
         self._columns = _columns_read(query)
         columns = ColumnStore.from_table(self._empty, self._columns, query.schema, self.strings)
-        self.store = EventStore(columns, self._empty, lasting=query.schema.start is not None)
+        self.store = EventStore(columns, self._empty, query.schema)
         self._intake = Intake(query, self._columns, self.strings)
         self._routing = {
             alternative.key: (KeyCoder(alternative.key, self.strings), Growing(np.zeros(0, np.int64)))
@@ -64,7 +67,7 @@ class Held:
 
     def arrived(self, table: pa.Table, step: int) -> tuple[Arrived, int]:
         """The events of a table that some component could use, and the step that comes after it."""
-        return self._intake.arrived(table, step)
+        return self._intake.arrived(table, step, self.store)
 
     def take_in(self, arrived: Arrived) -> None:
         """Hold events, and let every executor see them."""
@@ -92,16 +95,25 @@ class Held:
         store, query = self.store, self._query
         keys = store.partition if executor.key == query.partition else self._routing[executor.key][1].array
         by_position = query.window is not None and query.window.events
-        strict = query.strategy is SelectionStrategy.STRICT_CONTIGUITY
+        # Positions in different partitions have nothing to do with each other.
+        mixed = by_position and executor.key != query.partition
         return Timeline(
             keys=keys,
             partitions=self._frontier_codes(store.partition),
             steps=store.step,
             lefts=store.left,
+            rights=store.right,
             starts=store.position if by_position else store.start,
             ends=store.position if by_position else store.end,
-            ordinals=store.step if strict else store.ordinal,
+            highs=np.full(len(keys), _HIGHEST) if mixed else store.place if by_position else store.end,
+            barriers=store.barrier,
+            closes=not mixed and self._closes,
         )
+
+    @property
+    def _closes(self) -> bool:
+        """Whether windows close while events come: one of any length may begin at any position that has passed."""
+        return self._intake.past is None
 
     def _frontier_codes(self, partition: Ints) -> Ints:
         """The partitions in which matches must not overlap: under strict contiguity the whole stream is one."""
@@ -112,10 +124,14 @@ class Held:
 
     def settle(self, watermark: int | None, *, quietly: bool = False) -> Results:
         """Everything that is certain by now; quietly when it was said before."""
+        if not self._closes and watermark is not None and not quietly and self._settings.budget.state_bytes is None:
+            raise UnboundedState(
+                "over events that last `WITHIN n EVENTS` never closes: one that began in the window may still end",
+                hint="say `WITHIN` in time, or set a budget: Settings(budget=Budget(state_bytes=…))",
+            )
         time = self._time(self.executors[0])
-        closing = Closing(
-            self._query.window, time.starts, watermark, self.store.partition, self._intake.counts[:, BEFORE]
-        )
+        window = self._query.window if self._closes else None
+        closing = Closing(window, time.starts, watermark, self.store.partition, self._intake.counts[:, BEFORE])
         found = [
             (executor, executor.settle(self.store, self._time(executor), self._keys(executor), closing))
             for executor in self.executors
@@ -128,7 +144,7 @@ class Held:
         """The events that a match to come, or one that is not certain yet, could hold or be forbidden by."""
         store, window = self.store, self._query.window
         size = store.size
-        if window is None or watermark is None:
+        if window is None or watermark is None or not self._closes:
             return np.arange(size)
         # What a negated event before a match forbade must stay forbidden when the match is found again.
         forbidden_before = any(absence.after < 0 for plan in self._plan.alternatives for absence in plan.absences)
@@ -140,6 +156,8 @@ class Held:
 
     def lighter(self, watermark: int | None) -> Held:
         """The same without what is not needed, when that is worth the work."""
+        if not self._closes:
+            return self
         # Keys and strings are kept for all events that came by, held or not.
         kept = max(self.store.size, self._intake.partitions.number, self.strings.size // 4)
         if kept < _WORTH_IT:
@@ -160,13 +178,17 @@ class Held:
     def saved(self, numbers: Ints) -> snapshots.Held:
         """Some of the events, with what cannot be told from them: their places in a stream that is gone."""
         store = self.store
-        partition = np.maximum(store.partition[numbers], 0)
-        columns = {"step": store.step[numbers], "position": store.position[numbers], "ordinal": store.ordinal[numbers]}
+        partition = store.partition[numbers]
+        columns = store.numbers(numbers)
         if self._intake.counts_all:
-            counts = self._intake.counts[partition]
+            counts = self._intake.counts[np.maximum(self._intake.groups(partition), 0)]
             columns |= {f"count_{place}": counts[:, place] for place in range(COUNTED)}
-        columns["frontier"] = self._selection.frontier_of(self._frontier_codes(store.partition[numbers]))
-        return snapshots.Held(store.rows.take(to_arrow(numbers)), pa.table(columns))
+        columns["frontier"] = self._selection.frontier_of(self._frontier_codes(partition))
+        past = None
+        if self._intake.past is not None:
+            assert self._query.window is not None, "only windows ask for positions"
+            past = self._intake.past.saved(partition, store.end[numbers], self._query.window.size)
+        return snapshots.Held(store.rows.take(to_arrow(numbers)), pa.table(columns), past)
 
     def restore(self, saved: snapshots.Held, watermark: int | None) -> None:
         """Hold what was saved, and know again of it what was known before."""
@@ -179,11 +201,14 @@ class Held:
         if self._intake.counts_all:
             counts = [known[f"count_{place}"] for place in range(COUNTED)]
             self._intake.count_from(partition, np.stack(counts, axis=1))
+        if self._intake.past is not None:
+            assert saved.past is not None, "a snapshot of the same query has it"
+            self._intake.past.restore(saved.past)
         frontier = self._selection.set_frontier(self._frontier_codes(partition), known["frontier"])
         for executor in self.executors:
             if isinstance(executor, AutomatonExecutor):
                 executor.set_frontier(frontier)
-        self.take_in(Arrived(rows, columns, partition, start, end, known["step"], known["position"], known["ordinal"]))
+        self.take_in(Arrived(rows, columns, partition, start, end, **self.store.restored(known)))
         self.settle(watermark, quietly=True)
         for executor in self.executors:
             executor.count_from(None)
@@ -191,7 +216,7 @@ class Held:
     @property
     def nbytes(self) -> int:
         executors = sum(executor.nbytes for executor in self.executors)
-        return self.store.nbytes + executors + int(self._intake.counts.nbytes) + self.strings.nbytes
+        return self.store.nbytes + executors + self._intake.nbytes + self.strings.nbytes
 
 
 def _columns_read(query: BoundQuery) -> list[str]:

@@ -26,6 +26,7 @@ from kleene.kernels.identity import (
 )
 from kleene.pattern.nodes import Kind
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import IDENTITY
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -34,12 +35,13 @@ Ints = npt.NDArray[np.int64]
 def event_hashes(query: BoundQuery, table: pa.Table, steps: Ints) -> Hashes:
     """The hash of each row: its content in the columns that the query reads or returns, and its number among equals.
 
+    A composite event is known by its match id alone.
+
     steps   [row], rows in canonical order: equal events are simultaneous
     """
     content = np.zeros(table.num_rows, np.uint64)
     distinct, codes = row_types(table, query.schema)
-    names = query.columns_read if query.columns_read is not None else table.column_names
-    for name in sorted(set(names)):
+    for name in sorted(query.columns_compared(table.column_names)):
         has = np.array([query.schema.has(kind, name) for kind in distinct], np.bool_)
         column = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(len(content))])
         name_hash = np.uint64(bytes_hash(name.encode()))
@@ -47,6 +49,10 @@ def event_hashes(query: BoundQuery, table: pa.Table, steps: Ints) -> Hashes:
             fold_column(content, name_hash, column_hashes(column), has[codes])
         elif not _fold_plain(content, name_hash, column):
             fold_column(content, name_hash, column_hashes(column), np.ones(len(content), np.bool_))
+    if IDENTITY in table.column_names:
+        composite = to_numpy(pc.is_valid(table.column(IDENTITY)))
+        identities = table.column(IDENTITY).drop_null().to_pylist()
+        content[composite] = np.array([bytes_hash(identity.encode()) for identity in identities], np.uint64)
     return number_equals(content, steps)
 
 

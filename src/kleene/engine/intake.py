@@ -13,12 +13,13 @@ from kleene.engine.gathering import taken_rows
 from kleene.engine.growing import with_room
 from kleene.engine.keys import KeyCoder
 from kleene.engine.memory import empty
+from kleene.engine.past import Past
 from kleene.engine.row_types import row_types
-from kleene.engine.store import Arrived
+from kleene.engine.store import Arrived, EventStore, taken
 from kleene.engine.strings import StringPool
-from kleene.engine.timeline import Order, canonical_order, order_of
+from kleene.engine.timeline import canonical_order, order_of
 from kleene.kernels.expression import Ints
-from kleene.kernels.keys import COUNTED, STEP, count_positions, places_of
+from kleene.kernels.keys import COUNTED, count_positions, places_of
 from kleene.lang.tree import SelectionStrategy
 from kleene.pattern.query import BoundQuery
 
@@ -28,16 +29,18 @@ class Intake:
         """`columns` are those that programs read."""
         self._query, self._columns, self._strings = query, columns, strings
         self.partitions = KeyCoder(query.partition, strings)
-        window = query.window
+        window, lasting = query.window, query.schema.start is not None
         by_position = window is not None and window.events
+        strict = query.strategy is SelectionStrategy.STRICT_CONTIGUITY
+        # Events that do not last are contiguous when their steps are, in the whole stream.
+        self._by_step, self._in_stream = strict and not lasting, strict and lasting
         # Whether places in the partition matter, so that every event is counted, irrelevant ones included.
-        self.counts_all = by_position or query.strategy is SelectionStrategy.PARTITION_CONTIGUITY
-        # [partition, COUNTED]
+        self.counts_all = by_position or self._in_stream or query.strategy is SelectionStrategy.PARTITION_CONTIGUITY
+        # [group, COUNTED]
         self.counts = np.zeros((1, COUNTED), np.int64)
-        # Steps met so far; to count it matters only whether two events have the same one.
-        self._counted_steps = 1
+        self.past = Past(self.partitions) if by_position and lasting else None
 
-    def arrived(self, table: pa.Table, step: int) -> tuple[Arrived, int]:
+    def arrived(self, table: pa.Table, step: int, held: EventStore) -> tuple[Arrived, int]:
         """The events of a table that some component could use, and the step that comes after it."""
         schema = self._query.schema
         order = order_of(table, schema)
@@ -46,46 +49,67 @@ class Intake:
         useful = places_of(codes if order.rows is None else codes[order.rows], wanted)
         # None: all of them.
         chosen = None if len(useful) == table.num_rows else useful
-        rows, numbers = order.of(chosen)
+        rows, numbers = order.of(None if self.counts_all else chosen)
+        later = {id(numbers[name]): numbers[name] + step for name in ("step", "left", "right")}
+        numbers |= {name: later[id(numbers[name])] for name in ("step", "left", "right")}
+        if schema.start is not None:
+            # What began before this table is not after the events held that ended since.
+            numbers["left"] = held.first_steps(numbers["start"], numbers["left"])
         if self.counts_all:
-            numbers |= self._counted(table, order, names, codes, chosen)
+            numbers |= self._counted(table, rows, numbers, names, codes)
+            if chosen is not None:
+                rows, numbers = chosen if rows is None else rows[chosen], taken(numbers, chosen)
         events = table if rows is None else taken_rows(table, rows)
-        read = self._query.columns_read
-        columns = events.column_names if read is None else read
         if order.step is not None:
+            columns = set(self._query.columns_compared(events.column_names)) - schema.unordered
             canonical = canonical_order(events, numbers["start"], numbers["step"], schema, columns)
             if canonical is not None:
-                events = taken_rows(events, canonical)
-                numbers = {name: array[canonical] for name, array in numbers.items()}
+                events, numbers = taken_rows(events, canonical), taken(numbers, canonical)
         if not self.counts_all:
             nothing = np.zeros(len(useful), np.int64)
-            numbers |= {"partition": self.partitions.codes(events), "position": nothing, "ordinal": nothing}
-        numbers["step"] = numbers["step"] + step
+            numbers |= {"position": nothing, "place": nothing, "barrier": nothing}
+            numbers["partition"] = self.partitions.codes(events)
+        if self._by_step:
+            numbers["barrier"] = numbers["step"] - 1
         read_columns = ColumnStore.from_table(events, self._columns, schema, self._strings)
         return Arrived(events, read_columns, **numbers), step + order.steps
 
     def _counted(
-        self, table: pa.Table, order: Order, names: list[str | None], codes: npt.NDArray[np.int32], chosen: Ints | None
+        self,
+        table: pa.Table,
+        rows: Ints | None,
+        numbers: dict[str, Ints],
+        names: list[str | None],
+        codes: npt.NDArray[np.int32],
     ) -> dict[str, Ints]:
         """Places in the partition; an event of a type without the key is in none."""
-        rows, numbers = order.of(None)
         keys = table.select(list(self.partitions.names)) if self.partitions.names else table
-        partition = self.partitions.codes(keys if rows is None else taken_rows(keys, rows))
+        keys = keys if rows is None else taken_rows(keys, rows)
+        partition = self.partitions.codes(keys)
         has_key = np.array([self._has_key(name) for name in names], np.bool_)
         if not has_key.all():
             partition[~has_key[codes if rows is None else codes[rows]]] = -1
         self.counts = with_room(self.counts, self.partitions.number, 0)
-        position, ordinal = empty(len(partition), np.int64), empty(len(partition), np.int64)
-        count_positions(partition, numbers["step"] + self._counted_steps, self.counts, position, ordinal)
-        self._counted_steps += order.steps
-        counted = {"partition": partition, "position": position, "ordinal": ordinal}
-        return counted if chosen is None else {name: array[chosen] for name, array in counted.items()}
+        place, barrier = empty(len(partition), np.int64), empty(len(partition), np.int64)
+        count_positions(self.groups(partition), numbers["step"], numbers["left"], self.counts, place, barrier)
+        position = place
+        if self.past is not None:
+            position, place = self.past.count(keys, partition, numbers["step"], numbers["start"], numbers["end"])
+        return {"partition": partition, "position": position, "place": place, "barrier": barrier}
 
     def _has_key(self, kind: str | None) -> bool:
         return all(self._query.schema.has(kind, name) for name in self._query.partition)
 
+    def groups(self, partition: Ints) -> Ints:
+        """By what events are counted: strict contiguity is judged in the whole stream."""
+        return np.zeros(len(partition), np.int64) if self._in_stream else partition
+
     def count_from(self, partition: Ints, counts: Ints) -> None:
         """Go on counting where someone else was: [event] the partition, and [event, COUNTED] how far it had come."""
+        groups = self.groups(partition)
         self.counts = with_room(self.counts, self.partitions.number, 0)
-        self.counts[partition[partition >= 0]] = counts[partition >= 0]
-        self._counted_steps = int(self.counts[:, STEP].max(initial=0)) + 1
+        self.counts[groups[groups >= 0]] = counts[groups >= 0]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.counts.nbytes) + (0 if self.past is None else self.past.nbytes)

@@ -34,6 +34,15 @@ class Matches:
         """The last event of each match."""
         return self.events[self.offsets[1:] - 1]
 
+    @property
+    def positions(self) -> Ints:
+        """[reference]: its place in the list of its variable, counted from 1."""
+        places = np.arange(len(self.events))
+        begins = np.zeros(len(self.events), np.bool_)
+        begins[self.offsets[:-1]] = True
+        begins[1:] |= self.variables[1:] != self.variables[:-1]
+        return places - np.maximum.accumulate(np.where(begins, places, 0)) + 1
+
     def of(self, variable: int) -> tuple[Ints, Ints]:
         """A variable's events of all matches, and where those of each match begin: [match + 1]."""
         chosen = self.variables == variable

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kleene.engine.growing import Growing
 from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts
-from kleene.kernels.negation import forbidden
+from kleene.kernels.negation import AT_END, forbidden
 from kleene.kernels.timeline import Timeline
 from kleene.pattern.clock import Window
 
@@ -24,7 +24,7 @@ class Suspects:
     bindings: Ints
     groups: Groups
     group: Ints
-    # [match]: the step of the left neighbour, before which step a negated event must end, first and last event.
+    # [match]: the right of the left neighbour, before which step a negated event must end, first and last event.
     floors: Ints
     ceilings: Ints
     first: Ints
@@ -64,16 +64,14 @@ class NegatedEvents:
             suspects.groups,
             suspects.group,
             match_keys,
-            suspects.floors,
+            # At the end the left neighbour is the last event.
+            time.rights[suspects.last] if self._where == AT_END else suspects.floors,
             suspects.ceilings,
             suspects.first,
             suspects.last,
             begin.astype(np.int64),
             np.ascontiguousarray(others),
-            time.steps,
-            time.lefts,
-            time.starts,
-            time.ends,
+            time,
             -1 if window is None else window.size,
             window is not None and window.inclusive,
             self._program,

@@ -1,4 +1,4 @@
-"""The engine behind `match`: one query over one table, compiled; None when its plan stays on the reference."""
+"""The engine behind `match`: one query over one table, compiled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from kleene.frames.rows import BadRow
 from kleene.pattern.query import BoundQuery
-from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
 
 _LOG = logging.getLogger("kleene")
@@ -23,18 +22,13 @@ class Ran(NamedTuple):
     compressed: pa.Table | None
 
 
-def run_query(query: BoundQuery, table: pa.Table, settings: Settings | None = None) -> Ran | None:
-    """What a query gives over a whole table, or None when no executor can run it yet."""
+def run_query(query: BoundQuery, table: pa.Table, settings: Settings | None = None) -> Ran:
+    """What a query gives over a whole table; `NotCompilable` when no executor can run it yet."""
     from kleene.engine.engine import Engine
 
-    try:
-        engine = Engine(query, settings)
-        bad = engine.process(table).bad
-        made = engine.finish()
-        if engine.statistics.dropped:
-            _LOG.warning("`%s`: %d matches and partial matches were dropped", query.name, engine.statistics.dropped)
-        return Ran(made.matches, bad, made.timeouts, made.compressed)
-    except NotCompilable as problem:
-        reason = str(problem)
-    _LOG.warning("`%s` runs on the reference evaluator, which is slow: %s", query.name, reason)
-    return None
+    engine = Engine(query, settings)
+    bad = engine.process(table).bad
+    made = engine.finish()
+    if engine.statistics.dropped:
+        _LOG.warning("`%s`: %d matches and partial matches were dropped", query.name, engine.statistics.dropped)
+    return Ran(made.matches, bad, made.timeouts, made.compressed)

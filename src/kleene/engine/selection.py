@@ -45,7 +45,7 @@ class Results:
 class Selection:
     def __init__(self, query: BoundQuery, settings: Settings, accounts: Accounts, strings: StringPool) -> None:
         self._query, self._settings, self._accounts, self._strings = query, settings, accounts, strings
-        # [partition]: the step with which the match chosen last ended.
+        # [partition]: what comes after the match chosen last, as a step.
         self._frontier = np.full(1, -1, np.int64)
         self._timeouts = None if query.timeouts is None else Timeouts(query)
 
@@ -139,5 +139,5 @@ class Selection:
         partitions = time.partitions[first]
         self._frontier = with_room(self._frontier, int(partitions.max(initial=0)) + 1, -1)
         chosen = np.zeros(len(matches), np.bool_)
-        choose(order, partitions, time.lefts[first], time.steps[last], self._frontier, chosen)
+        choose(order, partitions, time.lefts[first], time.rights[last], self._frontier, chosen)
         return matches.take(np.flatnonzero(chosen))

@@ -183,7 +183,7 @@ class SequenceExecutor:
         bindings[:, :length] = found
         at_end = absence.after == length - 1
         nothing = np.zeros(len(found), np.int64)
-        floors = nothing - 1 if absence.after < 0 else time.steps[bindings[:, absence.after]]
+        floors = nothing - 1 if absence.after < 0 else time.rights[bindings[:, absence.after]]
         ceilings = nothing + _LATER if at_end else time.lefts[bindings[:, absence.after + 1]]
         first, last = np.ascontiguousarray(bindings[:, 0]), np.ascontiguousarray(bindings[:, length - 1])
         return Suspects(bindings, self._groups, nothing, floors, ceilings, first, last)

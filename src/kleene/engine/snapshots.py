@@ -15,7 +15,7 @@ import pyarrow as pa
 from kleene.errors import BadSnapshot
 
 _MAGIC = b"KLEENE"
-VERSION = 1
+VERSION = 2
 # Magic, version, checksum of everything that follows, length of the description.
 _HEADER = struct.Struct("<6sHII")
 
@@ -26,6 +26,8 @@ class Held:
 
     rows: pa.Table
     numbers: pa.Table
+    # When all events ended, where that is asked for.
+    past: pa.Table | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,10 @@ class State:
 
 
 def to_bytes(state: State) -> bytes:
-    tables = [state.waiting] if state.held is None else [state.waiting, state.held.rows, state.held.numbers]
+    held = state.held
+    tables = [state.waiting] if held is None else [state.waiting, held.rows, held.numbers]
+    if held is not None and held.past is not None:
+        tables.append(held.past)
     blobs = [b"" if table is None else _written(table) for table in tables]
     description = {
         "digest": state.digest.hex(),
@@ -76,11 +81,11 @@ def from_bytes(data: bytes, digest: bytes) -> State:
         tables.append(_read(body[at : at + size]) if size else None)
         at += size
     held = None
-    if len(tables) == 3:
-        rows, numbers = tables[1:]
+    if len(tables) > 1:
+        rows, numbers, *past = tables[1:]
         assert rows is not None
         assert numbers is not None
-        held = Held(rows, numbers)
+        held = Held(rows, numbers, *past)
     return State(digest, said["watermark"], said["rows"], said["step"], tables[0], held)
 
 

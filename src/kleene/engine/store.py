@@ -5,6 +5,7 @@ An event is a number: its place here, in canonical order. Kernels see arrays, re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,14 @@ from kleene.engine.columns import ColumnStore
 from kleene.engine.growing import Growing
 from kleene.frames.numbers import to_arrow
 from kleene.kernels.expression import Events, Ints
+from kleene.pattern.schema import Schema
 
 # More chunks than this are put together: taking rows by number slows down with their number.
 _MOST_CHUNKS = 16
+
+
+# What is known of the order of events, [event].
+ORDERED = ("start", "end", "step", "left", "right", "position", "place", "barrier")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +36,15 @@ class Arrived:
     partition: Ints
     start: Ints
     end: Ints
+    # x is before y when right[x] < left[y]; simultaneous events have the same step.
     step: Ints
-    # Its place in its partition, and the number of its step there; 0 where nothing asks for them.
+    left: Ints
+    right: Ints
+    # How many events of its partition are before it, how many are of an earlier step, and the greatest left of those
+    # against which contiguity is judged; 0 where nothing asks for them.
     position: Ints
-    ordinal: Ints
+    place: Ints
+    barrier: Ints
 
     def take(self, places: Ints) -> Arrived:
         events = self.columns.events
@@ -43,34 +54,47 @@ class Arrived:
             self.columns.types[places],
             self.columns.kinds,
         )
-        numbers = self.partition, self.start, self.end, self.step, self.position, self.ordinal
-        return Arrived(self.rows.take(to_arrow(places)), columns, *(array[places] for array in numbers))
+        numbers = taken({name: getattr(self, name) for name in ("partition", *ORDERED)}, places)
+        return Arrived(self.rows.take(to_arrow(places)), columns, **numbers)
+
+
+def taken(numbers: Mapping[str, Ints], places: Ints) -> dict[str, Ints]:
+    """Some of the events; what is one array stays one."""
+    made = {id(array): array[places] for array in numbers.values()}
+    return {name: made[id(array)] for name, array in numbers.items()}
 
 
 class EventStore:
-    def __init__(self, columns: ColumnStore, rows: pa.Table, *, lasting: bool) -> None:
-        """An empty store for events of this layout; `lasting` ones have a start of their own."""
-        self._lasting = lasting
+    def __init__(self, columns: ColumnStore, rows: pa.Table, schema: Schema) -> None:
+        """An empty store for events of this layout."""
+        # What is the same for all events of a stream is held once.
+        self._same = {}
+        if schema.start is None:
+            self._same = {"start": "end", "left": "step", "right": "step", "place": "position"}
+        elif schema.tie_breaker is None:
+            self._same = {"right": "step"}
         self.columns = columns.columns
         self._events = [Growing(array[:, :0]) for array in columns.events]
         self._chunks = [rows.slice(0, 0)]
         self._whole: pa.Table | None = None
-        names = ("partition", "start", "end", "step", "left", "position", "ordinal")
+        names = [name for name in ("partition", *ORDERED) if name not in self._same]
         self._growing = {name: Growing(np.zeros(0, np.int64)) for name in names}
         self.size = 0
         self._show()
 
     def _show(self) -> None:
-        """The arrays as kernels want them, longer than what is in them. x is before y when step[x] < left[y]."""
-        arrays = [growing.array for growing in self._growing.values()]
-        self.partition: Ints
+        """The arrays as kernels want them, longer than what is in them."""
+        self.partition: Ints = self._growing["partition"].array
+        arrays = [self._growing[self._same.get(name, name)].array for name in ORDERED]
         self.start: Ints
         self.end: Ints
         self.step: Ints
         self.left: Ints
+        self.right: Ints
         self.position: Ints
-        self.ordinal: Ints
-        self.partition, self.start, self.end, self.step, self.left, self.position, self.ordinal = arrays
+        self.place: Ints
+        self.barrier: Ints
+        self.start, self.end, self.step, self.left, self.right, self.position, self.place, self.barrier = arrays
         # The columns that programs read.
         self.events = Events(*(growing.array for growing in self._events))
 
@@ -80,15 +104,27 @@ class EventStore:
         if arrived.rows.num_rows:
             self._chunks.append(arrived.rows)
             self._whole = None
-        for name in ("partition", "start", "end", "step", "position", "ordinal"):
-            self._growing[name].append(getattr(arrived, name))
-        left = arrived.step
-        if self._lasting:
-            # What ends at the start of an event, or later, is not before it.
-            left = self._growing["step"].used[np.searchsorted(self._growing["end"].used, arrived.start)]
-        self._growing["left"].append(left)
+        for name, growing in self._growing.items():
+            growing.append(getattr(arrived, name))
         self.size += len(arrived.step)
         self._show()
+
+    def first_steps(self, times: Ints, others: Ints) -> Ints:
+        """The step of the first event held that ends then or later; where there is none, that of another."""
+        places = np.searchsorted(self._growing["end"].used, times)
+        held = np.flatnonzero(places < self.size)
+        steps = others.copy()
+        steps[held] = self.step[places[held]]
+        return steps
+
+    def numbers(self, places: Ints) -> dict[str, Ints]:
+        """What cannot be told from the rows of some events."""
+        names = [name for name in self._growing if name not in ("partition", "start", "end")]
+        return {name: self._growing[name].used[places] for name in names}
+
+    def restored(self, numbers: Mapping[str, Ints]) -> dict[str, Ints]:
+        """These numbers with those that are the same as others."""
+        return {name: numbers[self._same.get(name, name)] for name in ORDERED if name not in ("start", "end")}
 
     @property
     def rows(self) -> pa.Table:

@@ -20,6 +20,7 @@ from kleene.frames.results import result_schema, timeout_schema
 from kleene.kernels.expression import Ints
 from kleene.pattern.expressions import Whole
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import EVENTS, LAST_TIE
 
 # Columns are built in pieces of so many references, so that offsets of 32 bits are enough for the strings in them.
 PIECE = 1 << 24
@@ -38,12 +39,14 @@ def match_table(
         selected = Selected.of(query, matches, part.order)
         arrays = _common(query, columns, part, selected, schema)
         arrays["match_id"] = match_ids(query, selected, hashes)
-        if query.returns is None:
+        if query.returns is None and not query.listed:
             arrays |= {c.variable: _variable(columns, selected, c.variable, schema) for c in query.positives}
         for column in query.returns or ():
             if isinstance(column.value, Whole):
                 arrays[column.name] = _variable(columns, selected, column.value.variable, schema, column.name)
         arrays |= returned.columns(selected)
+        if query.listed:
+            arrays |= _listed(query, columns, matches.take(part.order), schema)
         pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
     return pa.concat_tables(pieces)
 
@@ -100,6 +103,27 @@ def _variable(
     if variable in selected.singles:
         return columns.events(selected.singles[variable], kind)
     return columns.event_lists(*selected.lists[variable], kind)
+
+
+def _listed(query: BoundQuery, columns: Columns, matches: Matches, schema: pa.Schema) -> dict[str, pa.Array]:
+    """All events of each match in a list, and the tie-breaker of its last one where that is asked for."""
+    kind = schema.field(EVENTS).type
+    item = kind.value_type
+    names = pa.array([component.variable for component in query.positives], pa.string())
+    items = pa.StructArray.from_arrays(
+        [
+            names.take(to_arrow(matches.variables)),
+            to_arrow(matches.positions),
+            columns.events(matches.events.astype(np.int32), item.field("event").type),
+        ],
+        fields=list(item),
+    )
+    arrays = {EVENTS: pa.ListArray.from_arrays(to_arrow(matches.offsets.astype(np.int32)), items, type=kind)}
+    if LAST_TIE in schema.names:
+        # In a line the event that stands last is the last one.
+        tie = str(query.schema.tie_breaker)
+        arrays[LAST_TIE] = columns.take(tie, matches.last.astype(np.int32), absent=False)
+    return arrays
 
 
 def _reached(selected: Selected) -> Ints:

@@ -29,6 +29,8 @@ class Order:
     end: Ints
     # Simultaneous events have the same step, counted from 0. None: no two are simultaneous.
     step: Ints | None
+    # Whether a tie-breaker orders events of the same time.
+    tied: bool
 
     @property
     def steps(self) -> int:
@@ -38,14 +40,30 @@ class Order:
         return int(self.step[-1]) + 1
 
     def of(self, places: Ints | None) -> tuple[Ints | None, dict[str, Ints]]:
-        """Some of the events, by their places in the order: their rows, and start, end and step. None: all of them."""
+        """Some of the events, by their places in the order: their rows, and when they are. None: all of them."""
         if places is None:
+            rows, start, end = self.rows, self.start, self.end
             step = np.arange(len(self.end), dtype=np.int64) if self.step is None else self.step
-            return self.rows, {"start": self.start, "end": self.end, "step": step}
-        end = self.end[places]
-        start = end if self.start is self.end else self.start[places]
-        step = places if self.step is None else self.step[places]
-        return places if self.rows is None else self.rows[places], {"start": start, "end": end, "step": step}
+        else:
+            rows, end = places if self.rows is None else self.rows[places], self.end[places]
+            start = end if self.start is self.end else self.start[places]
+            step = places if self.step is None else self.step[places]
+        left, right = (step, step) if start is end else self._bounds(start, end, step)
+        return rows, {"start": start, "end": end, "step": step, "left": left, "right": right}
+
+    def _bounds(self, start: Ints, end: Ints, step: Ints) -> tuple[Ints, Ints]:
+        """Of events that last: x is before y when the right of x is less than the left of y.
+
+        What ends at the start of an event, or later, is not before it. The tie-breaker orders only what does not last.
+        """
+        first = np.searchsorted(self.end, start)
+        if self.step is None:
+            return first, step
+        if not self.tied:
+            return self.step[first], step
+        last = np.searchsorted(self.end, end, side="right") - 1
+        lasts = start < end
+        return np.where(lasts, self.step[first], step), np.where(lasts, self.step[last], step)
 
 
 def order_of(table: pa.Table, schema: Schema) -> Order:
@@ -54,7 +72,7 @@ def order_of(table: pa.Table, schema: Schema) -> Order:
     start = end if schema.start is None else integers(table.column(schema.start))
     tie = None if schema.tie_breaker is None else _ranks(table.column(schema.tie_breaker))
     if tie is None and bool(np.all(end[1:] > end[:-1])):
-        return Order(None, start, end, None)
+        return Order(None, start, end, None, tied=False)
     rows = None
     if tie is not None or not bool(np.all(end[1:] >= end[:-1])):
         rows = np.argsort(end, kind="stable") if tie is None else np.lexsort((tie, end))
@@ -66,7 +84,7 @@ def order_of(table: pa.Table, schema: Schema) -> Order:
         changes = changes | (tie[1:] != tie[:-1])
     step = np.zeros(len(end), np.int64)
     np.cumsum(changes, out=step[1:])
-    return Order(rows, start, end, step)
+    return Order(rows, start, end, step, tied=tie is not None)
 
 
 def bad_rows(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[BadRow], Flags | None]:

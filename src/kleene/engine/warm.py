@@ -37,6 +37,12 @@ WARMINGS = (
     Warming("what is not before or after", "PATTERN !(B b) ; A a ; C c ; !(B d) WHERE [id] AND d.x > a.x WITHIN 9"),
     Warming("events that last", f"{_SEQUENCE} WITHIN 9", Schema(start="began")),
     Warming("ties, windows of positions", f"{_SEQUENCE} WITHIN 9 EVENTS", Schema(tie_breaker="small")),
+    Warming(
+        "events that last, windows of positions",
+        f"{_SEQUENCE} WITHIN 9 EVENTS",
+        Schema(start="began", tie_breaker="small"),
+        Settings(budget=Budget(state_bytes=1 << 30)),
+    ),
     Warming("closure", f"{_RISING} WITHIN 9"),
     Warming("closure with negation", "PATTERN SEQ(A+ a[], !(B b), C c, !(B d)) WHERE b.x > a[1].x AND [id] WITHIN 9"),
     Warming(

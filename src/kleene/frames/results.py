@@ -16,6 +16,7 @@ from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
 from kleene.pattern.nodes import Component, Kind
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import EVENTS, LAST_TIE, is_private
 
 Rows = npt.NDArray[np.int64]
 
@@ -48,8 +49,14 @@ def return_type(query: BoundQuery, value: Value, columns: pa.Schema) -> pa.DataT
     return arrow_type(value.type)
 
 
+def shown(columns: pa.Schema) -> pa.Schema:
+    """The columns that are the user's."""
+    return pa.schema([field for field in columns if not is_private(field.name)])
+
+
 def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     """The columns of a query's result over events with these columns."""
+    columns = shown(columns)
     time = columns.field(query.schema.time).type
     fields = [
         pa.field("match_id", pa.string()),
@@ -63,15 +70,45 @@ def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
         fields.append(pa.field("count", pa.string()))
         fields.append(pa.field("last", pa.struct(list(columns))))
         fields.append(pa.field("graph", graph_type(columns, time)))
-    elif query.returns is not None:
+        return pa.schema(fields)
+    if query.returns is not None:
         fields += [pa.field(c.name, return_type(query, c.value, columns)) for c in query.returns]
-    else:
+    elif not query.listed:
         fields += [pa.field(c.variable, variable_type(query, c, columns)) for c in query.positives]
+    if query.listed:
+        fields.append(pa.field(EVENTS, listed_type(columns)))
+        if query.into is not None and query.schema.tie_breaker is not None:
+            fields.append(pa.field(LAST_TIE, columns.field(query.schema.tie_breaker).type))
     return pa.schema(fields)
+
+
+def listed_type(columns: pa.Schema) -> pa.DataType:
+    """All events of a match: for which variable each stands, where in its list, and the whole event."""
+    event = pa.struct(list(columns))
+    return pa.list_(pa.struct([("variable", pa.string()), ("position", pa.int64()), ("event", event)]))
+
+
+def several_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
+    """The columns of one table for the matches of several queries."""
+    time = columns.field(query.schema.time).type
+    fields = {"match_id": pa.string(), "query": pa.string(), "start": time, "end": time, "events": listed_type(columns)}
+    return pa.schema(fields)
+
+
+def several_table(listed: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """The matches of several queries, each with its events in lists, as one table with these columns."""
+    names = [EVENTS if name == "events" else name for name in schema.names]
+    return pa.concat_tables([fitting(table.select(names).rename_columns(schema.names), schema) for table in listed])
+
+
+def fitting(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A result with the columns that it would have on more columns of events, or on wider ones."""
+    return table if table.schema.equals(schema) else table.cast(schema)
 
 
 def timeout_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     """The columns of a query's timeouts: as far as each run came."""
+    columns = shown(columns)
     time = columns.field(query.schema.time).type
     fields = [pa.field("stream", pa.string()), pa.field("query", pa.string())]
     fields += [pa.field("start", time), pa.field("end", time)]

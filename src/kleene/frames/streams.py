@@ -10,6 +10,7 @@ import pyarrow as pa
 from kleene.errors import MissingColumn, MissingStream, UnusableColumn, did_you_mean
 from kleene.frames.arrow import arrow_type, column_types, is_time
 from kleene.frames.kinds import Kind, kind_of, to_arrow
+from kleene.pattern.feeding import types_read
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
@@ -18,10 +19,7 @@ from kleene.pattern.types import ValueType
 def reads(queries: Sequence[Query], schema: Schema) -> tuple[str, ...]:
     """The event types that queries name, classes resolved, without those that one of them makes."""
     made = {query.tree.returns.into for query in queries if query.tree.returns is not None}
-    names: dict[str, None] = {}
-    for name in dict.fromkeys(name for query in queries for name in query.inputs):
-        declared = schema.classes.get(name)
-        names.update(dict.fromkeys([name] if declared is None else [part.name for part in declared.types]))
+    names = dict.fromkeys(name for query in queries for name in types_read(query, schema))
     return tuple(name for name in names if name not in made)
 
 
@@ -88,28 +86,24 @@ def _together(streams: Mapping[str, Any], schema: Schema, wanted: tuple[str, ...
             hint=did_you_mean(missing[0], streams) if missing else None,
         )
     known = schema.adding_types(types) if typed else schema.declaring_types({**schema.types, **types})
-    return _concatenated(tables), known
+    return concatenated(list(tables.items()), hint="make it one type in all streams"), known
 
 
-def _concatenated(tables: Mapping[str, pa.Table]) -> pa.Table:
+def concatenated(tables: Sequence[tuple[str, pa.Table]], hint: str) -> pa.Table:
+    """Tables below each other, NULL where one lacks a column; an error names them where a column cannot be one."""
     try:
-        return pa.concat_tables(list(tables.values()), promote_options="permissive")
+        return pa.concat_tables([table for _, table in tables], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid):
         name, kinds = _first_conflict(tables)
-        raise UnusableColumn(
-            f"column `{name}` is of different types: {kinds}", hint="make it one type in all streams"
-        ) from None
+        raise UnusableColumn(f"column `{name}` is of different types: {kinds}", hint=hint) from None
 
 
-def _first_conflict(tables: Mapping[str, pa.Table]) -> tuple[str, str]:
-    names: Iterable[str] = dict.fromkeys(name for table in tables.values() for name in table.column_names)
+def _first_conflict(tables: Sequence[tuple[str, pa.Table]]) -> tuple[str, str]:
+    names: Iterable[str] = dict.fromkeys(name for _, table in tables for name in table.column_names)
     for name in names:
-        having = {
-            stream: table.schema.field(name).type for stream, table in tables.items() if name in table.column_names
-        }
-        pieces = [pa.table({name: pa.nulls(0, kind)}) for kind in having.values()]
+        having = [(stream, table.select([name])) for stream, table in tables if name in table.column_names]
         try:
-            pa.concat_tables(pieces, promote_options="permissive")
+            pa.concat_tables([table for _, table in having], promote_options="permissive")
         except (pa.ArrowTypeError, pa.ArrowInvalid):
-            return name, ", ".join(f"{kind} in {stream}" for stream, kind in having.items())
+            return name, ", ".join(f"{table.schema.field(name).type} in {stream}" for stream, table in having)
     raise AssertionError("some column is in conflict")

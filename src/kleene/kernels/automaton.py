@@ -75,12 +75,14 @@ def advance(
     time, machine, events, texts = borrowed(time), borrowed(machine), borrowed(events), borrowed(texts)
     aggregation, groups, runs, stack = borrowed(aggregation), borrowed(groups), borrowed(runs), borrowed(stack)
     begins, takes, absents, bindings = borrowed(begins), borrowed(takes), borrowed(absents), borrowed(bindings)
-    keys, partitions, steps, lefts, starts, ends, ordinals = time
+    keys, partitions, steps, lefts, rights = time.keys, time.partitions, time.steps, time.lefts, time.rights
+    starts, ends, barriers, closes = time.starts, time.ends, time.barriers, time.closes
     kleene, minimum, maximum, cap, first, last_slot = (
         machine.kleene, machine.minimum, machine.maximum, machine.cap, machine.first, machine.last,
     )  # fmt: skip
     keep, parts, code, size, inclusive = machine.keep, machine.parts, machine.code, machine.size, machine.inclusive
-    early, contiguous, next_match = machine.early, machine.contiguous, machine.next_match
+    contiguous, next_match = machine.contiguous, machine.next_match
+    early = machine.early and size >= 0
     merges, prunes, tallies, most = machine.merges, machine.prunes, machine.tallies, machine.most
     aggregates, aggregate_slots, keep_groups = machine.aggregates, machine.aggregate_slots, machine.keep_groups
     nodes, slots, total, links, tally = runs.nodes, runs.slots, runs.total, runs.links, runs.tally
@@ -136,12 +138,12 @@ def advance(
                     held = nodes[node, EVENT]
                     killer = nodes[node, KILLED]
                     dead = killer != ALIVE and (killer == DROPPED or steps[killer] < step)
-                    if not dead and early and size >= 0:
+                    if not dead and early and closes:
                         distance = ends[number] - starts[nodes[node, NEWEST]]
                         if outside(distance, size, inclusive):
                             dead = True
                             counts[state, EXPIRED] += 1
-                    if not dead and contiguous and ordinals[number] > ordinals[held] + 1:
+                    if not dead and contiguous and barriers[number] > rights[held]:
                         dead = True
                         counts[state, BROKEN] += 1
                     if not dead and prunes and steps[nodes[node, NEWEST]] <= frontier:
@@ -154,7 +156,7 @@ def advance(
                         live[key] -= 1
                         node = following
                         continue
-                    if steps[held] >= lefts[number]:
+                    if rights[held] >= lefts[number]:
                         previous, node = node, following
                         continue
                     for slot in range(width):
@@ -209,6 +211,14 @@ def advance(
                         continue
                     if next_match and not virtual and (phase == 0 or not kleene[state]):
                         stays = False
+                    # What follows this event is no nearer to the run's start; another event may be.
+                    if (
+                        early
+                        and not closes
+                        and not virtual
+                        and outside(ends[number] - starts[nodes[node, NEWEST]], size, inclusive)
+                    ):
+                        continue
                     spoilt = False
                     if phase == 2 and absences and not virtual:
                         spoilt = is_spoilt(
@@ -315,11 +325,11 @@ def purge(key: int, number: int, time: Timeline, machine: Machine, runs: Runs) -
             following = nodes[node, SIBLING]
             killer = nodes[node, KILLED]
             dead = killer != ALIVE and (killer == DROPPED or time.steps[killer] < time.steps[number])
-            if machine.early and machine.size >= 0:
+            if machine.early and machine.size >= 0 and time.closes:
                 distance = time.ends[number] - time.starts[nodes[node, NEWEST]]
                 dead |= outside(distance, machine.size, machine.inclusive)
             if machine.contiguous:
-                dead |= time.ordinals[number] > time.ordinals[nodes[node, EVENT]] + 1
+                dead |= time.barriers[number] > time.rights[nodes[node, EVENT]]
             if dead:
                 runs.live[key] -= 1
                 if previous < 0:

@@ -117,7 +117,7 @@ def is_spoilt(
         floor: Int = np.int64(-1)
         if machine.after[absence] >= 0:
             left = held if machine.left[absence] < 0 else bindings[0, machine.left[absence]]
-            floor = time.steps[left]
+            floor = time.rights[left]
         right = number if machine.right[absence] < 0 else bindings[0, machine.right[absence]]
         if _occurs(
             absence, floor, time.lefts[right], number, key, group, time, machine, events, texts, groups, runs, bindings,
@@ -130,7 +130,7 @@ def is_spoilt(
 @compiled
 def _occurs(
     absence: int,
-    floor: Int,  #   the step of the left neighbour; −1: the window decides
+    floor: Int,  #   the right of the left neighbour; −1: the window decides
     ceiling: Int,  # before which step it must end
     final: Int,  #   the last event of the match
     key: Int,
@@ -157,10 +157,10 @@ def _occurs(
         instance = runs.below[instance]
         if time.steps[other] <= floor:
             return False
-        if time.steps[other] >= ceiling or time.lefts[other] <= floor:
+        if time.rights[other] >= ceiling or time.lefts[other] <= floor:
             continue
         if machine.after[absence] < 0:
-            if outside(time.ends[final] - time.ends[other], machine.size, machine.inclusive):
+            if outside(time.ends[final] - time.highs[other], machine.size, machine.inclusive):
                 return False
             if outside(time.ends[final] - time.starts[other], machine.size, machine.inclusive):
                 continue

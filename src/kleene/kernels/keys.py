@@ -74,28 +74,86 @@ def places_of(codes: npt.NDArray[np.int32], wanted: Flags) -> Ints:
     return out[:-1]
 
 
-# Columns of what is counted by key.
-COUNT, BEFORE, STEP, ORDINAL, COUNTED = range(5)
+# Columns of what is counted by key: events so far, events before the last step, that step, and the greatest of the
+# lefts before that step and so far.
+COUNT, BEFORE, STEP, BARRIER, AHEAD, COUNTED = range(6)
 
 
 @compiled
 def count_positions(
     keys: Ints,  #    [event]: all events of the stream, in order
     steps: Ints,  #   [event]
-    counts: Ints,  #  [key, COUNTED]: events so far, events before the last step, that step, steps so far
-    positions: Ints,  # [event]: out: how many events of the partition are before it
-    ordinals: Ints,  #  [event]: out: the number of its step among those of the partition
+    lefts: Ints,  #   [event]
+    counts: Ints,  #  [key, COUNTED]
+    positions: Ints,  # [event]: out: how many events of the partition are of an earlier step
+    barriers: Ints,  #  [event]: out: the greatest of their lefts
 ) -> None:
     for event in range(keys.size):
         key = keys[event]
         if key < 0:
             positions[event] = -1
-            ordinals[event] = -1
+            barriers[event] = -1
             continue
         if counts[key, STEP] != steps[event]:
             counts[key, BEFORE] = counts[key, COUNT]
             counts[key, STEP] = steps[event]
-            counts[key, ORDINAL] += 1
+            counts[key, BARRIER] = counts[key, AHEAD]
         counts[key, COUNT] += 1
+        counts[key, AHEAD] = max(counts[key, AHEAD], lefts[event])
         positions[event] = counts[key, BEFORE]
-        ordinals[event] = counts[key, ORDINAL]
+        barriers[event] = counts[key, BARRIER]
+
+
+# Columns of a past: when an event ended, the row before it of its key, one further back, how many it makes with those
+# before it, how many of these did not last, and its key. What ended NEVER stands for unknown events, or for none.
+END, BELOW, JUMP, TOTAL, POINTS, KEY, PAST = range(7)
+NEVER = -(2**63)
+
+
+@compiled
+def count_before(
+    keys: Ints,  #    [event]: all events of the stream, in order
+    steps: Ints,  #   [event]
+    starts: Ints,  #  [event]
+    ends: Ints,  #    [event]
+    past: Ints,  #    [row, PAST]: with room for all of them
+    newest: Ints,  #  [key]: the row of its last event
+    size: int,  #     how many rows there are
+    positions: Ints,  # [event]: out: how many events of the partition are before it
+    places: Ints,  #    [event]: out: how many are of an earlier step
+) -> None:
+    """Events may have begun long ago, so that others of their partition have passed and are not before them.
+
+    Each row knows one further back, as far as makes every way back short (Myers, An applicative random-access stack).
+    """
+    begin = 0
+    while begin < keys.size:
+        end = begin
+        while end < keys.size and steps[end] == steps[begin]:
+            key, start = keys[end], starts[end]
+            latest = newest[key] if key >= 0 else 0
+            at = latest
+            while past[at, END] >= start:
+                jump = past[at, JUMP]
+                at = jump if past[jump, END] >= start else past[at, BELOW]
+            positions[end], places[end] = past[at, TOTAL], past[latest, TOTAL]
+            if start == ends[end]:
+                # What does not last is ordered by the tie-breaker.
+                positions[end] += past[latest, POINTS] - past[at, POINTS]
+            end += 1
+        for event in range(begin, end):
+            key = keys[event]
+            if key < 0:
+                continue
+            below = newest[key]
+            jump = past[below, JUMP]
+            even = past[below, TOTAL] - past[jump, TOTAL] == past[jump, TOTAL] - past[past[jump, JUMP], TOTAL]
+            past[size, END] = ends[event]
+            past[size, BELOW] = below
+            past[size, JUMP] = past[jump, JUMP] if even else below
+            past[size, TOTAL] = past[below, TOTAL] + 1
+            past[size, POINTS] = past[below, POINTS] + (starts[event] == ends[event])
+            past[size, KEY] = key
+            newest[key] = size
+            size += 1
+        begin = end

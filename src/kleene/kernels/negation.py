@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
 from kleene.kernels.jit import borrowed, compiled
-from kleene.kernels.timeline import outside
+from kleene.kernels.timeline import Timeline, outside
 
 # Where a negated component stands.
 AT_START, BETWEEN, AT_END = range(3)
@@ -20,16 +20,13 @@ def forbidden(
     groups: Groups,
     group: Ints,  #     [match]: its aggregates
     keys: Ints,  #      [match]: the code of its partition, or 0
-    floors: Ints,  #    [match]: the step of the left neighbour; −1 at the start
+    floors: Ints,  #    [match]: the right of the left neighbour; −1 at the start
     ceilings: Ints,  #  [match]: before which step the event must end
     firsts: Ints,  #    [match]: its first event
     lasts: Ints,  #     [match]: its last event
     begin: Ints,  #     [key]: where the negated events of each key begin in `others`
     others: Ints,  #    negated events, by key, then by step
-    steps: Ints,  #     [event]
-    lefts: Ints,  #     [event]: x is before y when steps[x] < lefts[y]
-    starts: Ints,
-    ends: Ints,
+    time: Timeline,
     size: int,  #       of the window
     inclusive: bool,
     program: Code,
@@ -40,8 +37,9 @@ def forbidden(
     out: npt.NDArray[np.bool_],
 ) -> None:
     """Mark the matches in whose interval an event of the negated class satisfies the conditions."""
-    bindings, groups, program = borrowed(bindings), borrowed(groups), borrowed(program)
+    bindings, groups, program, time = borrowed(bindings), borrowed(groups), borrowed(program), borrowed(time)
     events, texts, stack = borrowed(events), borrowed(texts), borrowed(stack)
+    steps, lefts, rights, starts, ends = time.steps, time.lefts, time.rights, time.starts, time.ends
     for row in range(bindings.shape[0]):
         if keys[row] < 0 or keys[row] + 1 >= begin.size:
             continue
@@ -55,14 +53,18 @@ def forbidden(
                 high = middle
         for at in range(low, end):
             other = others[at]
-            if steps[other] >= ceilings[row]:
-                break
+            if rights[other] >= ceilings[row]:
+                if steps[other] >= ceilings[row]:
+                    break
+                continue
             if lefts[other] <= floors[row]:
                 continue
             if where == AT_START and outside(ends[lasts[row]] - starts[other], size, inclusive):
                 continue
             if where == AT_END and outside(ends[other] - starts[firsts[row]], size, inclusive):
-                break
+                if time.closes:
+                    break
+                continue
             bindings[row, negated] = other
             if holds(program, events, texts, bindings, row, groups, group[row], stack):
                 out[row] = True

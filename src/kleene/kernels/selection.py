@@ -14,12 +14,12 @@ def choose(
     order: Ints,  #      matches in the order in which they are offered
     partitions: Ints,  # [match]
     lefts: Ints,  #      [match]: what its first event comes after
-    steps: Ints,  #      [match]: the step of its last event
-    frontier: Ints,  #   [partition]: the last step of the match chosen last, or −1
+    rights: Ints,  #     [match]: what comes after its last event
+    frontier: Ints,  #   [partition]: that of the match chosen last, or −1
     chosen: npt.NDArray[np.bool_],  # [match]: out
 ) -> None:
     for match in order:
         partition = partitions[match]
         if lefts[match] > frontier[partition]:
             chosen[match] = True
-            frontier[partition] = steps[match]
+            frontier[partition] = rights[match]

@@ -79,7 +79,7 @@ def construct(
                 previous = top[key, place - 1]
                 if previous < 0:
                     continue
-                if in_scan and size >= 0 and outside(time.ends[number] - time.ends[event[previous]], size, inclusive):
+                if in_scan and size >= 0 and outside(time.ends[number] - time.highs[event[previous]], size, inclusive):
                     continue
             stacks.counts[place, REACHED] += 1
             if place < last:
@@ -128,10 +128,10 @@ def construct(
                         if (
                             in_construction
                             and size >= 0
-                            and outside(time.ends[number] - time.ends[candidate], size, inclusive)
+                            and outside(time.ends[number] - time.highs[candidate], size, inclusive)
                         ):
                             instance_ = np.int32(-1)
-                        elif time.steps[candidate] >= time.lefts[chosen[0, level + 1]]:
+                        elif time.rights[candidate] >= time.lefts[chosen[0, level + 1]]:
                             cursor[level] = below[instance_]
                             continue
                         else:

@@ -14,10 +14,13 @@ class Timeline(NamedTuple):
     keys: Ints  #       the code of the partition that keeps runs apart
     partitions: Ints  # the code of the partition in which matches must not overlap
     steps: Ints  #      simultaneous events have the same step
-    lefts: Ints  #      x is before y when steps[x] < lefts[y]
+    lefts: Ints  #      x is before y when rights[x] < lefts[y]; lefts[y] <= steps[y]
+    rights: Ints  #     steps[x] <= rights[x]
     starts: Ints  #     where the window begins to be measured: start, or position
     ends: Ints  #       where it ends: end, or position
-    ordinals: Ints  #   the number of the event's step among those against which contiguity is judged
+    highs: Ints  #      no event up to this one starts after here, as windows are measured
+    barriers: Ints  #   an event x is followed by y without another between them when barriers[y] <= rights[x]
+    closes: bool  #     whether a window that one event lies outside of is closed for all that come after it
 
 
 @inlined

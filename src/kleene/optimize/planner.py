@@ -131,13 +131,4 @@ def why_not(query: BoundQuery) -> str | None:
     longest = max(sum(not c.negated for c in components(pattern)) for pattern in query.alternatives)
     if longest > MOST_COMPONENTS:
         return f"a sequence of more than {MOST_COMPONENTS} components"
-    if query.schema.made_types:
-        return "the events of other queries are not compiled so far"
-    if query.schema.start is None:
-        return None
-    if query.schema.tie_breaker is not None:
-        return "events that last and a tie-breaker are not compiled together"
-    counted = query.window is not None and query.window.events
-    if counted or query.strategy in _CONTIGUOUS:
-        return "positions and contiguity of events that last are not compiled so far"
     return None

@@ -72,11 +72,20 @@ def _pairs(scopes: Scopes, owners: list[Component], attribute: str) -> Iterator[
             yield _within(scopes, component, attribute)
     anchor = _anchor(scopes, owners, attribute)
     for earlier, later in combinations(owners, 2):
-        if anchor not in (None, earlier, later) or (earlier.negated and later.negated):
+        if earlier.negated and later.negated:
+            continue
+        if anchor not in (None, earlier, later) and not _before(earlier, later, anchor):
             continue
         if Kind.CLOSURE in (earlier.kind, later.kind) and (earlier.negated or later.negated):
             continue  # a closure's members agree with its neighbours, and those with the negated event
         yield from _across(scopes, earlier, later, attribute)
+
+
+def _before(earlier: Component, later: Component, anchor: Component | None) -> bool:
+    """Whether two components agree before their anchor is there to tell: a run takes no event that cannot match."""
+    if anchor is None or earlier.negated or later.negated:
+        return False
+    return max(earlier.position, later.position) < anchor.position
 
 
 def _anchor(scopes: Scopes, owners: list[Component], attribute: str) -> Component | None:

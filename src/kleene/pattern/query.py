@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -29,7 +29,7 @@ from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Val
 from kleene.pattern.nodes import Component, Disjunction, EventClass, Kind, Leaf, Pattern, is_line
 from kleene.pattern.normal_form import clauses_of
 from kleene.pattern.returns import ReturnColumn, bind_returns
-from kleene.pattern.schema import Schema
+from kleene.pattern.schema import Schema, is_private
 from kleene.pattern.shapes import check_shape, check_strategy, has_disjunction
 from kleene.pattern.suspicions import suspicions
 
@@ -57,6 +57,8 @@ class BoundQuery:
     into: str | None
     digest: bytes
     warnings: tuple[QueryWarning, ...] = field(compare=False)
+    # Whether its matches list their events, as one table of several queries shows them, instead of a column a variable.
+    listed: bool = False
 
     @property
     def positives(self) -> tuple[Component, ...]:
@@ -85,6 +87,16 @@ class BoundQuery:
             if isinstance(reference, Attribute | Aggregate | Agrees) and reference.attribute is not None
         }
         return tuple(sorted(named | set(self.partition) | set(self.schema.own_columns)))
+
+    def listing(self) -> BoundQuery:
+        """The same matches with their events in lists; COMPRESSED shows the same matches, too."""
+        output = tree.OutputMode.ALL if self.output is tree.OutputMode.COMPRESSED else self.output
+        return replace(self, listed=True, output=output)
+
+    def columns_compared(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """Of a table's columns those that tell its events apart: what the query reads and what its result holds."""
+        read = self.columns_read
+        return tuple(name for name in (columns if read is None else read) if not is_private(name))
 
     def _clauses(self) -> list[Clause]:
         groups = [self.conditions.positive, *self.conditions.negative.values(), *self.conditions.members.values()]

@@ -15,6 +15,14 @@ from kleene.pattern.types import TYPE_NAMES, ValueType, comparable
 
 ColumnTypes = Mapping[str, ValueType | str] | Iterable[str]
 
+# Columns that no user can name, beside those of the events: of tables that hold what other queries made, the start of
+# each event, its type where the others' is constant, and the match id by which a composite event is known; of results,
+# the events of each match in a list, and the tie-breaker of the last of them.
+_PRIVATE = "\x1f"
+START, TYPE, IDENTITY, EVENTS, LAST_TIE = (
+    f"{_PRIVATE}{name}" for name in ("start", "type", "identity", "events", "last_tie")
+)
+
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Schema:
@@ -113,7 +121,13 @@ class Schema:
     def own_columns(self) -> tuple[str, ...]:
         """The columns that every event has, whatever its type."""
         named = [self.type if self.constant_type is None else None, self.time, self.start, self.tie_breaker]
-        return tuple(dict.fromkeys(name for name in named if name is not None))
+        return tuple(dict.fromkeys(name for name in named if name is not None and not is_private(name)))
+
+    @property
+    def unordered(self) -> frozenset[str]:
+        """The columns that order nothing: whole events in composite ones, which are made in the order of these."""
+        made = (column for attributes in self.made_types.values() for column in attributes.items())
+        return frozenset(name for name, kind in made if kind is ValueType.OTHER)
 
     @property
     def closed(self) -> bool:
@@ -189,6 +203,11 @@ class Schema:
         """This schema with the types that other queries make."""
         return _replaced(self, made_types={**self.made_types, **types})
 
+    def of_composites(self) -> Schema:
+        """This schema on a table that holds composite events too: they last, and have a type of their own."""
+        kinds = {} if self.constant_type is None else {"type": TYPE, "constant_type": None}
+        return _replaced(self, start=self.start or START, **kinds)
+
     def declaring_types(self, types: Mapping[str, Mapping[str, ValueType]]) -> Schema:
         """This schema with these types and their attributes."""
         return _replaced(self, types=types)
@@ -230,6 +249,11 @@ class Schema:
         # On data: the declarations were taken in before, and the data knows more of its clock than they do.
         given.pop("clock", None)
         return _replaced(self, **given)
+
+
+def is_private(column: str) -> bool:
+    """Whether a column is none of the user's."""
+    return column.startswith(_PRIVATE)
 
 
 def _replaced(schema: Schema, **changes: Any) -> Schema:

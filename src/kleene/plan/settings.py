@@ -29,6 +29,22 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """How Spark divides the events of a batch; what is not said is chosen from the session and the data."""
+
+    # Into how many buckets events go by the hash of their key.
+    buckets: int | None = None
+    # How long a slice of time is where there is no key, in steps of the time column; in events for a count window.
+    slice_width: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("buckets", "slice_width"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Every rule is on unless it is switched off here, for ablation.
 
@@ -40,6 +56,7 @@ class Settings:
     budget: Budget = Budget()
     # Whether rows of OUTPUT COMPRESSED hold their graphs, or only the counts.
     graphs: bool = True
+    exchange: Exchange = Exchange()
 
     def uses(self, rule: str) -> bool:
         return rule not in self.without

@@ -10,16 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kleene.errors import CompositionCycle, UnknownKind
+import pyarrow as pa
+
 from kleene.frames.arrow import schema_on
 from kleene.frames.rows import BadRow, Row, rows_of
 from kleene.frames.streams import reads, to_table
 from kleene.lang.tree import OutputMode
 from kleene.pattern.conditions import place
+from kleene.pattern.feeding import bound_in_order, in_dependency_order
 from kleene.pattern.nodes import Pattern, components, is_line
 from kleene.pattern.query import BoundQuery, Query
-from kleene.pattern.schema import Schema
-from kleene.pattern.types import ValueType
+from kleene.pattern.schema import IDENTITY, Schema, is_private
 from kleene.testing.assignments import Assignments
 from kleene.testing.automaton import Automaton, Run
 from kleene.testing.compressing import Compressed, compress
@@ -46,7 +47,8 @@ class Result:
     bad_rows: list[BadRow] = field(default_factory=list)
     # All events that the query saw, by row; rows past the input are composite events of other queries.
     events: list[Event] = field(default_factory=list)
-    # The row number of the first composite event that this query made, when it makes a stream.
+    # When it makes a stream: the last event of each match, and the row number of the first composite event.
+    lasts: list[Event] = field(default_factory=list)
     first_made: int | None = None
 
 
@@ -76,20 +78,16 @@ def reference_results(
     events: Any, queries: Sequence[Query], *, schema: Schema | None = None, limits: Limits | None = None
 ) -> list[Result]:
     """Evaluate several queries, those that make a stream before those that read it."""
-    if not queries:
-        raise UnknownKind("no query was given", hint="pass a query, or a list of at least one")
     declarations = [declaration for query in queries for declaration in query.tree.declarations]
     declared = (schema or Schema()).declaring(declarations)
+    order = in_dependency_order(queries, declared)
     table, given = to_table(events, declared, reads(queries, declared))
     known = schema_on(table.schema, given)
-    good, bad = rows_of(table, known)
-    primitive = [_event(row) for row in good]
+    primitive, bad = events_of(table, known)
     composites: dict[str, list[Event]] = {}
-    made_types: dict[str, dict[str, ValueType]] = {}
     results: dict[int, Result] = {}
     following = table.num_rows
-    for place_, query in _in_dependency_order(queries):
-        bound = query.bind(known.adding_types(made_types))
+    for place_, bound in bound_in_order(order, known):
         read = [event for name in bound.types for event in composites.get(name, ())]
         result = evaluate(bound, [*primitive, *read], limits or Limits(), bad)
         if bound.into is not None:
@@ -97,16 +95,22 @@ def reference_results(
             made = _composites(result, known, following)
             following += len(made)
             composites.setdefault(bound.into, []).extend(made)
-            made_types[bound.into] = {column.name: column.value.type for column in bound.returns or ()}
         results[place_] = result
     return [results[number] for number in range(len(queries))]
+
+
+def events_of(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[Event], list[BadRow]]:
+    """The events of a table, numbered from `first`, and the rows that are none."""
+    good, bad = rows_of(table, schema)
+    known = IDENTITY in table.column_names
+    identities = table.column(IDENTITY).to_pylist() if known else [None] * table.num_rows
+    return [_event(row, first, identities[row.index]) for row in good], bad
 
 
 def evaluate(query: BoundQuery, events: Iterable[Event], limits: Limits, bad: list[BadRow]) -> Result:
     """One bound query over its events."""
     stream = list(events)
-    columns = query.columns_read
-    names = columns if columns is not None else {name for event in stream for name in event.values}
+    names = query.columns_compared({name for event in stream for name in event.values})
     timeline = Timeline.of(stream, query.schema, names, query.partition)
     found: dict[Any, Match] = {}
     histories: list[tuple[tuple[str, ...], Run]] = []
@@ -130,6 +134,7 @@ def evaluate(query: BoundQuery, events: Iterable[Event], limits: Limits, bad: li
         timeouts(query, histories, every, timeline) if query.timeouts is not None else [],
         bad,
         stream,
+        [match.last(timeline) for match in chosen] if query.into is not None else [],
     )
 
 
@@ -145,16 +150,17 @@ def _positive_matches(
     return matches, [(names, run) for run in automaton.history]
 
 
-def _event(row: Row) -> Event:
-    return Event(row.index, row.type, row.start, row.end, row.tie, row.values)
+def _event(row: Row, first: int, identity: str | None) -> Event:
+    values = {name: value for name, value in row.values.items() if not is_private(name)}
+    return Event(first + row.index, row.type, row.start, row.end, row.tie, values, identity)
 
 
 def _composites(result: Result, schema: Schema, first: int) -> list[Event]:
     """The composite events that a query makes: type S, the RETURN columns, start and end of its positive events."""
     assert result.query.into is not None
     made = []
-    for place_, (match, identity, values) in enumerate(zip(result.matches, result.ids, result.returned, strict=True)):
-        last = max(match.events, key=lambda event: event.end)
+    found = zip(result.matches, result.ids, result.returned, result.lasts, strict=True)
+    for place_, (match, identity, values, last) in enumerate(found):
         own = {schema.type: result.query.into, schema.time: last.values.get(schema.time)}
         if schema.start is not None:
             own[schema.start] = min(match.events, key=lambda event: event.start).values.get(schema.start)
@@ -164,30 +170,3 @@ def _composites(result: Result, schema: Schema, first: int) -> list[Event]:
             Event(first + place_, result.query.into, match.start, match.end, last.tie, {**own, **values}, identity)
         )
     return made
-
-
-def _in_dependency_order(queries: Sequence[Query]) -> list[tuple[int, Query]]:
-    """Makers before readers; a cycle is an error that names it."""
-    makers: dict[str, list[int]] = {}
-    for number, query in enumerate(queries):
-        if query.tree.returns is not None and query.tree.returns.into is not None:
-            makers.setdefault(query.tree.returns.into, []).append(number)
-    order: dict[int, None] = {}
-    path: list[int] = []
-
-    def visit(number: int) -> None:
-        if number in order:
-            return
-        if number in path:
-            names = " → ".join(str(queries[step].tree.returns.into) for step in [*path[path.index(number) :], number])  # type: ignore[union-attr]
-            raise CompositionCycle(f"queries feed each other in a cycle: {names}")
-        path.append(number)
-        for name in queries[number].inputs:
-            for maker in makers.get(name, ()):
-                visit(maker)
-        path.pop()
-        order[number] = None
-
-    for number in range(len(queries)):
-        visit(number)
-    return [(number, queries[number]) for number in order]

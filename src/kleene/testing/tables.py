@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from kleene.frames.composites import composite_rows
+from kleene.frames.composites import with_composites as below
 from kleene.frames.compressed import compressed_table
 from kleene.frames.results import (
     event_column,
     event_list_column,
     result_schema,
+    several_schema,
+    several_table,
+    shown,
     timeout_schema,
     times,
     value_column,
 )
 from kleene.frames.rows import BadRow
 from kleene.lang.tree import OutputMode
-from kleene.pattern.expressions import Whole
 from kleene.pattern.nodes import Component, Kind
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import EVENTS, LAST_TIE
 from kleene.testing.matches import Match
 from kleene.testing.reference import Result
+from kleene.testing.timeline import Event
 
 
 def match_table(result: Result, table: pa.Table) -> pa.Table:
@@ -35,15 +42,16 @@ def match_table(result: Result, table: pa.Table) -> pa.Table:
     if query.returns is not None:
         for column in query.returns:
             values = [row[column.name] for row in result.returned]
-            kind = schema.field(column.name).type
-            if isinstance(column.value, Whole):
-                columns[column.name] = _whole_column(query, column.value, matches, table, kind)
-            else:
-                columns[column.name] = value_column(values, kind)
-    else:
+            columns[column.name] = _returned_column(values, table, schema.field(column.name).type)
+    elif not query.listed:
         for component in query.positives:
             kind = schema.field(component.variable).type
             columns[component.variable] = _variable_column(component, matches, table, kind)
+    if query.listed:
+        columns[EVENTS] = _listed_column(matches, table, schema.field(EVENTS).type)
+    if LAST_TIE in schema.names:
+        ties = pa.struct([table.schema.field(query.schema.tie_breaker)])
+        columns[LAST_TIE] = event_column(table, [event.index for event in result.lasts], ties).field(0)
     return pa.table(columns, schema=schema)
 
 
@@ -63,41 +71,8 @@ def timeout_table(result: Result, table: pa.Table) -> pa.Table:
 
 def many_table(results: Sequence[Result], table: pa.Table) -> pa.Table:
     """The matches of several queries in one table: their events as (variable, position, event)."""
-    event = pa.struct(list(table.schema))
-    item = pa.struct([("variable", pa.string()), ("position", pa.int64()), ("event", event)])
-    time = table.schema.field(results[0].query.schema.time).type
-    schema = pa.schema(
-        [
-            ("match_id", pa.string()),
-            ("query", pa.string()),
-            ("start", time),
-            ("end", time),
-            ("events", pa.list_(item)),
-        ]
-    )
-    pieces = []
-    for result in results:
-        offsets, names, positions, rows = [0], [], [], []
-        for match in result.matches:
-            for component in match.components:
-                for position, one in enumerate(match.selected.get(component.variable, ()), 1):
-                    names.append(component.variable)
-                    positions.append(position)
-                    rows.append(one.index)
-            offsets.append(len(rows))
-        items = pa.StructArray.from_arrays(
-            [pa.array(names, pa.string()), pa.array(positions, pa.int64()), event_column(table, rows, event)],
-            fields=list(item),
-        )
-        columns = {
-            "match_id": pa.array(result.ids, pa.string()),
-            "query": pa.array([result.query.name] * len(result.ids), pa.string()),
-            "start": times([match.start for match in result.matches], time),
-            "end": times([match.end for match in result.matches], time),
-            "events": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, type=pa.list_(item)),
-        }
-        pieces.append(pa.table(columns, schema=schema))
-    return pa.concat_tables(pieces)
+    listed = [match_table(replace(result, query=result.query.listing()), table) for result in results]
+    return several_table(listed, several_schema(results[0].query, table.schema))
 
 
 def bad_row_table(rows: Sequence[BadRow]) -> pa.Table:
@@ -113,23 +88,9 @@ def with_composites(results: Sequence[Result], table: pa.Table) -> pa.Table:
     """The input with the composite events that queries made of it below, so that row numbers name all of them."""
     makers = [result for result in results if result.first_made is not None]
     for result in sorted(makers, key=lambda result: result.first_made or 0):
-        made = match_table(result, table)
-        schema = result.query.schema
-        last = [max(match.events, key=lambda event: event.end) for match in result.matches]
-        columns: dict[str, Any] = {
-            schema.type: pa.array([result.query.into] * made.num_rows, pa.string()),
-            schema.time: made.column("end"),
-        }
-        if schema.start is not None:
-            columns[schema.start] = made.column("start")
-        if schema.tie_breaker is not None:
-            ties = event_column(
-                table, [event.index for event in last], pa.struct([table.schema.field(schema.tie_breaker)])
-            )
-            columns[schema.tie_breaker] = ties.field(0)
-        for column in result.query.returns or ():
-            columns[column.name] = made.column(column.name)
-        table = pa.concat_tables([table, pa.table(columns)], promote_options="permissive")
+        made = match_table(replace(result, query=result.query.listing()), table)
+        rows = composite_rows(result.query, made, table.schema)
+        table = below(table, [(str(result.query.into), rows.select(shown(rows.schema).names))])
     return table
 
 
@@ -154,11 +115,36 @@ def _variable_column(component: Component, matches: list[Match], table: pa.Table
     return event_column(table, [one[0] if one else None for one in rows], kind)
 
 
-def _whole_column(
-    query: BoundQuery, value: Whole, matches: list[Match], table: pa.Table, kind: pa.DataType
-) -> pa.Array:
-    component = next(c for c in query.components if c.variable == value.variable)
-    return _variable_column(component, matches, table, kind)
+def _returned_column(values: list[Any], table: pa.Table, kind: pa.DataType) -> pa.Array:
+    """Values, or whole events: those of a variable, or such in a column of composite events."""
+    given = next((value for value in values if value is not None), None)
+    if isinstance(given, tuple):
+        return event_list_column(table, [[event.index for event in listed or ()] for listed in values], kind)
+    if isinstance(given, Event):
+        return event_column(table, [None if event is None else event.index for event in values], kind)
+    return value_column(values, kind)
+
+
+def _listed_column(matches: list[Match], table: pa.Table, kind: pa.DataType) -> pa.Array:
+    """All events of each match, in pattern order."""
+    item = kind.value_type
+    offsets, names, positions, rows = [0], [], [], []
+    for match in matches:
+        for component in match.components:
+            for position, one in enumerate(match.selected.get(component.variable, ()), 1):
+                names.append(component.variable)
+                positions.append(position)
+                rows.append(one.index)
+        offsets.append(len(rows))
+    items = pa.StructArray.from_arrays(
+        [
+            pa.array(names, pa.string()),
+            pa.array(positions, pa.int64()),
+            event_column(table, rows, item.field("event").type),
+        ],
+        fields=list(item),
+    )
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, type=kind)
 
 
 def _compressed_table(result: Result, table: pa.Table) -> pa.Table:

@@ -48,7 +48,8 @@ class Timeline:
         events: Iterable[Event], schema: Schema, columns: Iterable[str], partition: tuple[str, ...] = ()
     ) -> Timeline:
         names = tuple(sorted(columns))
-        ordered = sorted(events, key=lambda event: _canonical(event, names))
+        comparing = tuple(name for name in names if name not in schema.unordered)
+        ordered = sorted(events, key=lambda event: _canonical(event, comparing))
         return Timeline(schema, tuple(ordered), names, partition)
 
     @cached_property
@@ -111,10 +112,9 @@ def _comparable(value: Any) -> tuple[Any, ...]:
         return 1, value
     if isinstance(value, str):
         return 3, value
-    try:
-        return (2, value) if value == value else (2, float("-inf"))
-    except TypeError:
+    if isinstance(value, dict | list):
         return 4, repr(value)
+    return (2, value) if value == value else (2, float("-inf"))
 
 
 def in_class(timeline: Timeline, component: Component, event: Event) -> bool:

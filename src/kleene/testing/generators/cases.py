@@ -121,7 +121,7 @@ class _Draft:
         needed = any(part.role in (Role.NEGATED, Role.CLOSURE) for part in self.parts)
         inclusive = " INCLUSIVE" if self.luck(0.3) else ""
         if self.luck(self.plan.count_window):
-            return f" WITHIN {self.rng.randint(2, 7)} EVENTS{inclusive}"
+            return f" WITHIN {self.rng.choice(self.plan.counts)} EVENTS{inclusive}"
         if needed or self.luck(0.75):
             size = self.rng.randint(3, 15)
             if self.luck(0.05):
@@ -244,7 +244,7 @@ class _Draft:
         if self.tie_breaker is not None:
             row[self.tie_breaker] = rng.choice((0, 1, 1, 2))
         if self.start is not None:
-            row[self.start] = now - rng.choice((0, 0, 1, 1, 2, 3))
+            row[self.start] = now - rng.choice(self.plan.spans)
         return self._spoiled(row) if not planted and self.luck(0.06) else row
 
     def _spoiled(self, row: dict[str, Any]) -> dict[str, Any]:

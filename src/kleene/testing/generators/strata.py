@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kleene.testing.generators.patterns import Wishes
 
@@ -28,10 +29,14 @@ class Stratum:
     ties: float = 0.1
     tie_breaker: float = 0.04
     durations: float = 0.04
+    # How long events last that have a start.
+    spans: Sequence[int] = (0, 0, 1, 1, 2, 3)
     nulls: float = 0.05
     declared: float = 0.3
     lacking: float = 0.0
     count_window: float = 0.1
+    # How many events such a window holds.
+    counts: Sequence[int] = (2, 3, 4, 5, 6, 7)
     output: str | None = None
     # How many events are drawn that the pattern has no need of.
     noise: Sequence[int] = (0, 1, 2, 2, 3, 4)
@@ -41,6 +46,15 @@ class Stratum:
 
 
 _CONTIGUOUS = Wishes(kleene=0.4, optional=0.1, negation=0.1, any_of=0.15, kinds=3)
+# Events that last, some of them as long as the stream; simultaneous ones are often ordered.
+_LASTING: dict[str, Any] = {
+    "durations": 1.0,
+    "spans": (0, 0, 0, 0, 1, 1, 2, 3, 8),
+    "ties": 0.4,
+    "tie_breaker": 0.4,
+    "wishes": _CONTIGUOUS,
+    "conditions": (0, 0, 1),
+}
 # One of the strategies, drawn anew for each case.
 ANY_STRATEGY = "any of them"
 
@@ -69,6 +83,16 @@ STRATA: dict[str, Stratum] = {
     "tie_breaker": Stratum(ANY_STRATEGY, ties=0.8, tie_breaker=1.0, wishes=_CONTIGUOUS),
     "durations": Stratum(
         ANY_STRATEGY, durations=1.0, tie_breaker=0.4, ties=0.4, wishes=_CONTIGUOUS, conditions=(0, 0, 1)
+    ),
+    "durations_strict": Stratum("strict_contiguity", **_LASTING),
+    "durations_partition": Stratum("partition_contiguity", **_LASTING, equivalence=0.9),
+    "durations_counted": Stratum(
+        ANY_STRATEGY,
+        **_LASTING | {"spans": (0, 0, 0, 0, 1, 2, 5, 8), "wishes": Wishes(kleene=0.3, negation=0.2, kinds=2)},
+        lengths=(2, 2, 3),
+        count_window=1.0,
+        counts=(2, 2, 2, 3, 3, 5),
+        noise=(3, 4, 5, 6),
     ),
     "nulls_missing": Stratum(
         ANY_STRATEGY,

@@ -1,0 +1,21 @@
+"""Whether the engine can run a query on events with these columns: some conditions can be compiled, others not."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from kleene.engine.engine import Engine
+from kleene.pattern.query import BoundQuery
+from kleene.plan.program import NotCompilable
+from kleene.plan.settings import Settings
+
+
+def why_not_compiled(query: BoundQuery, columns: pa.Schema, settings: Settings | None = None) -> str | None:
+    """Why a query must stay on the reference evaluator; None when it need not."""
+    try:
+        engine = Engine(query, settings)
+        engine.process(columns.empty_table())
+        engine.finish()
+    except NotCompilable as problem:
+        return str(problem)
+    return None

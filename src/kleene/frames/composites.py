@@ -1,0 +1,57 @@
+"""Composite events as rows of tables: what one query makes of its matches is part of the input of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from kleene.frames.arrow import value_type
+from kleene.frames.streams import concatenated
+from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import IDENTITY, LAST_TIE, START, TYPE, Schema
+from kleene.pattern.types import ValueType
+
+
+def composite_rows(query: BoundQuery, made: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The events that a query makes (semantics §1), with what only those who read them must know.
+
+    made      its matches, with their events in lists
+    columns   those of the input
+    """
+    schema = query.schema
+    name = pa.scalar(query.into)
+    own = {
+        schema.type: pa.repeat(name.cast(_type_of_types(schema, columns)), made.num_rows),
+        schema.time: made.column("end"),
+        schema.start or START: made.column("start"),
+        IDENTITY: made.column("match_id"),
+    }
+    if schema.tie_breaker is not None:
+        own[schema.tie_breaker] = made.column(LAST_TIE)
+    own |= {column.name: made.column(column.name) for column in query.returns or ()}
+    if schema.constant_type is not None:
+        own[TYPE] = pa.repeat(name, made.num_rows)
+    return pa.table(own)
+
+
+def _type_of_types(schema: Schema, columns: pa.Schema) -> pa.DataType:
+    if schema.type in columns.names and value_type(columns.field(schema.type).type) is ValueType.STRING:
+        return columns.field(schema.type).type
+    return pa.string()
+
+
+def beside_composites(table: pa.Table, schema: Schema) -> pa.Table:
+    """The input as it stands above composite events: its events have a start and a type of their own, too."""
+    if schema.start is None:
+        table = table.append_column(START, table.column(schema.time))
+    if schema.constant_type is not None:
+        table = table.append_column(TYPE, pa.repeat(pa.scalar(schema.constant_type), table.num_rows))
+    return table
+
+
+def with_composites(table: pa.Table, made: Sequence[tuple[str, pa.Table]]) -> pa.Table:
+    """The input with the composite events of streams below, so that row numbers name all of them."""
+    if not made:
+        return table
+    return concatenated([("the events", table), *made], hint="call it otherwise in RETURN: `… AS another_name`")

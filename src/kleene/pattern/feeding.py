@@ -1,0 +1,64 @@
+"""Queries that feed each other by RETURN … INTO: in which order they run, and what is known of the events they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kleene.errors import CompositionCycle, UnknownKind
+from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.schema import Schema
+from kleene.pattern.types import ValueType
+
+# A query with its place among those that were given.
+Placed = tuple[int, BoundQuery]
+
+
+def types_read(query: Query, schema: Schema) -> tuple[str, ...]:
+    """The event types that a query names, classes resolved."""
+    names: dict[str, None] = {}
+    for name in query.inputs:
+        declared = schema.classes.get(name)
+        names.update(dict.fromkeys([name] if declared is None else [part.name for part in declared.types]))
+    return tuple(names)
+
+
+def in_dependency_order(queries: Sequence[Query], schema: Schema) -> list[tuple[int, Query]]:
+    """Makers before readers; a cycle is an error that names it."""
+    if not queries:
+        raise UnknownKind("no query was given", hint="pass a query, or a list of at least one")
+    makers: dict[str, list[int]] = {}
+    for number, query in enumerate(queries):
+        if query.tree.returns is not None and query.tree.returns.into is not None:
+            makers.setdefault(query.tree.returns.into, []).append(number)
+    order: dict[int, None] = {}
+    path: list[int] = []
+
+    def visit(number: int) -> None:
+        if number in order:
+            return
+        if number in path:
+            names = " → ".join(str(queries[step].tree.returns.into) for step in [*path[path.index(number) :], number])  # type: ignore[union-attr]
+            raise CompositionCycle(f"queries feed each other in a cycle: {names}")
+        path.append(number)
+        for name in types_read(queries[number], schema):
+            for maker in makers.get(name, ()):
+                visit(maker)
+        path.pop()
+        order[number] = None
+
+    for number in range(len(queries)):
+        visit(number)
+    return [(number, queries[number]) for number in order]
+
+
+def bound_in_order(order: Iterable[tuple[int, Query]], schema: Schema) -> list[Placed]:
+    """Queries in dependency order, each bound to a schema that knows what those before it make."""
+    made: dict[str, dict[str, ValueType]] = {}
+    bound = []
+    for place, query in order:
+        one = query.bind(schema.adding_types(made))
+        if one.into is not None:
+            columns = {column.name: column.value.type for column in one.returns or ()}
+            made[one.into] = {**made.get(one.into, {}), **columns}
+        bound.append((place, one))
+    return bound
