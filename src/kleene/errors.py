@@ -141,6 +141,10 @@ class LimitError(KleeneError):
     """A budget of the run was exceeded."""
 
 
+class PipelineError(KleeneError):
+    """The pipeline file is wrong, or what it names is not as it says."""
+
+
 class QueryWarning(Problem, UserWarning):
     """The query can run, but probably does not say what was meant."""
 
@@ -186,6 +190,10 @@ class UnknownOutput(QueryError):
 
 class UnknownFunction(QueryError):
     code, title = "KL110", "unknown function"
+
+
+class BadStatement(QueryError):
+    code, title = "KL111", "KLEENE(…) in SQL used wrongly"
 
 
 # KL2xx: names ------------------------------------------------------------------------------------------------------
@@ -380,6 +388,10 @@ class BadSnapshot(DataError):
     code, title = "KL511", "snapshot cannot be restored"
 
 
+class BadDivision(DataError):
+    code, title = "KL512", "events cannot be divided so"
+
+
 # KL6xx: limits -----------------------------------------------------------------------------------------------------
 
 
@@ -389,6 +401,49 @@ class BudgetExceeded(LimitError):
 
 class UnboundedState(LimitError):
     code, title = "KL602", "state would grow for ever"
+
+
+class BadRowLimit(LimitError):
+    code, title = "KL603", "more bad rows than the pipeline allows"
+
+
+# KL7xx: pipeline files ---------------------------------------------------------------------------------------------
+
+
+class NotToml(PipelineError):
+    code, title = "KL701", "pipeline file is not TOML"
+
+
+class UnknownKey(PipelineError):
+    code, title = "KL702", "unknown key in a pipeline file"
+
+
+class BadValue(PipelineError):
+    code, title = "KL703", "missing or unusable value in a pipeline file"
+
+
+class UnknownName(PipelineError):
+    code, title = "KL704", "name that the pipeline file does not define"
+
+
+class MissingVariable(PipelineError):
+    code, title = "KL705", "environment variable not set"
+
+
+class SourceNotThere(PipelineError):
+    code, title = "KL706", "source cannot be opened"
+
+
+class SourceColumn(PipelineError):
+    code, title = "KL707", "source does not have the column"
+
+
+class BadTarget(PipelineError):
+    code, title = "KL708", "result cannot be written there"
+
+
+class SparkFailed(PipelineError):
+    code, title = "KL709", "Spark could not finish the run"
 
 
 # KL9xx: warnings ---------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ COMMANDS = [
     ["check"],
     ["format"],
     ["explain"],
+    ["run"],
     ["demo"],
     ["doctor"],
     ["version"],

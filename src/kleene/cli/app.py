@@ -197,6 +197,30 @@ def explain(
 
 
 @app.command()
+def run(
+    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="A pipeline file, in TOML.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Look at schemas only, explain what a run would do, write nothing.")
+    ] = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run a pipeline file on Spark: sources, queries and sinks.
+
+    Rows are counted, bad ones set aside, all queries run in one pass, and each result is put in its place when it is
+    whole; a second run replaces the results of the first. Ends with 0 when all went well, 1 when the file, a query or
+    the data is wrong, 2 when the command is, 3 when a limit was reached: bad rows, or a budget.
+
+    \b
+    Example:
+      kleene run examples/retail/pipeline.toml
+      kleene run examples/retail/pipeline.toml --dry-run
+    """
+    from kleene.cli.pipeline import run_file
+
+    run_file(pipeline, dry=dry_run)
+
+
+@app.command()
 def demo(
     events: Annotated[int, typer.Option("--events", "-n", min=200, help="How many readings to make.")] = 3_000,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where files are written.")] = Path(

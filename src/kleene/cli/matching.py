@@ -82,10 +82,7 @@ def _say_why(events: Any, queries: Sequence[Query], schema: Schema) -> None:
     from kleene.diagnosis import diagnose
 
     if len(queries) > 1:
-        print(
-            "why is not available: several queries run on the reference evaluator, which counts nothing",
-            file=sys.stderr,
-        )
+        print("why is not available: several queries were given, and it speaks of one", file=sys.stderr)
         return
     with working("counting"):
         text = diagnose(events, queries[0], schema=schema)

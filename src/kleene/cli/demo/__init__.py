@@ -55,7 +55,7 @@ def run_demo(events: int, seed: int, output: Path, *, on_spark: bool) -> None:
         _show(query, found, truth.count(name), target)
     where = "on Spark" if on_spark else "in this process"
     print(f"\nAll of it took {time.perf_counter() - began:.1f} s {where}. The queries are in examples/retail/.")
-    print("With your own events: kleene match --help")
+    print("With your own events: kleene match --help, kleene run --help")
 
 
 def _frame(path: Path) -> Any:

@@ -1,0 +1,195 @@
+"""`kleene run`: a pipeline file, run on Spark; what happens goes to stderr, what the console sinks take to stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import typer
+
+from kleene.cli.showing import print_matches
+from kleene.errors import MissingPackage
+from kleene.explanation import explain_query
+from kleene.pattern import Schema
+
+if TYPE_CHECKING:
+    from kleene.spark.pipeline.reading import Pipeline
+    from kleene.spark.pipeline.running import Bound, Summary
+    from kleene.spark.pipeline.targets import Target
+
+_POLL_SECONDS = 0.2
+
+
+def run_file(path: Path, *, dry: bool) -> None:
+    """Run a pipeline file, or explain what a run would do."""
+    try:
+        from kleene.spark.pipeline.reading import read_pipeline
+    except ImportError as problem:
+        raise _missing(problem) from None
+    pipeline = read_pipeline(path)
+    console = Console(pipeline.schema)
+    try:
+        from kleene.spark.pipeline.running import bound, run_pipeline
+    except ImportError as problem:
+        raise _missing(problem) from None
+    if dry:
+        with bound(pipeline, console) as on_data:
+            typer.echo("\n".join(_plan(on_data)))
+        return
+    summary = run_pipeline(pipeline, console)
+    for line in _summed_up(summary):
+        print(line, file=sys.stderr)
+
+
+def _missing(problem: ImportError) -> Exception:
+    if (problem.name or "").split(".")[0] in ("pydantic", "pydantic_core", "pyspark"):
+        return MissingPackage(f"{problem.name} is not installed", hint="pip install 'kleene[spark]'")
+    return problem
+
+
+class Console:
+    """Tells a run to a terminal, where a line lives while its stage does, or to a pipe, a line for each stage."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._began = time.perf_counter()
+
+    @contextmanager
+    def stage(self, text: str, tasks: Callable[[], tuple[int, int]] | None = None) -> Iterator[None]:
+        began = time.perf_counter()
+        if not sys.stderr.isatty():
+            # When it begins: who reads a log wants to know what goes on for so long.
+            print(f"after {began - self._began:.1f} s: {text}", file=sys.stderr, flush=True)
+            yield
+            return
+        with _living(text, tasks):
+            yield
+        print(f"{text}: {time.perf_counter() - began:.1f} s", file=sys.stderr)
+
+    def show(self, target: Target, rows: pa.Table, total: int) -> None:
+        title = f"{target.query or 'sources'}: {_counted(total, *_WORDS[target.sink.output])}"
+        sys.stderr.flush()
+        print_matches(rows, self._schema, limit=target.sink.limit, title=title)
+        if total > rows.num_rows:
+            print(f"… and {total - rows.num_rows:,} more")
+        sys.stdout.flush()
+
+
+_WORDS = {
+    "matches": ("match", "matches"),
+    "timeouts": ("timeout", "timeouts"),
+    "bad_rows": ("bad row", "bad rows"),
+    "compressed": ("compressed row", "compressed rows"),
+}
+
+
+@contextmanager
+def _living(text: str, tasks: Callable[[], tuple[int, int]] | None) -> Iterator[None]:
+    """A line with a spinner, a bar of tasks where Spark tells them, and the time, until the stage ends."""
+    from threading import Event, Thread
+
+    from rich.console import Console as Terminal
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = [SpinnerColumn(), TextColumn("{task.description}")]
+    if tasks is not None:
+        columns += [BarColumn(), MofNCompleteColumn(), TextColumn("tasks")]
+    with Progress(*columns, TimeElapsedColumn(), console=Terminal(stderr=True), transient=True) as progress:
+        line = progress.add_task(text, total=None)
+        ended = Event()
+
+        def watch() -> None:
+            while tasks is not None and not ended.wait(_POLL_SECONDS):
+                done, known = tasks()
+                progress.update(line, completed=done, total=known or None)
+
+        watcher = Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join(timeout=1)
+
+
+# The end of a run ----------------------------------------------------------------------------------------------------
+
+
+def _summed_up(summary: Summary) -> Iterator[str]:
+    yield ""
+    width = max(len(source.name) for source in summary.sources)
+    for source in summary.sources:
+        yield f"read     {source.name:<{width}}  {_counted(source.rows, 'row')}"
+    yield f"bad      {_counted(summary.bad_rows, 'row')}"
+    for reason, number in summary.reasons:
+        yield f"           {number:,} × {reason}"
+    yield f"kept     {_counted(summary.counts.kept, 'event')} that a query can use"
+    for name, number in summary.counts.matches.items():
+        late = summary.counts.timeouts.get(name, 0)
+        also = f", {_counted(late, 'timeout')}" if late else ""
+        yield f"matched  {name}: {_counted(number, 'match', 'matches')}{also}"
+    if summary.counts.dropped:
+        yield f"dropped  {_counted(summary.counts.dropped, 'match', 'matches')} over the budget"
+    for target in summary.targets:
+        if target.sink.kind != "console":
+            yield f"wrote    {target.what} → {_place(target)}"
+    rate = summary.rows / summary.finding if summary.finding else 0
+    yield f"took     {summary.seconds:.1f} s, of which finding matches {summary.finding:.1f} s: {rate:,.0f} events/s"
+
+
+def _place(target: Target) -> str:
+    if target.sink.kind == "console":
+        return "the console"
+    return f"{target.sink.kind} {target.shown}"
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+# A dry run -----------------------------------------------------------------------------------------------------------
+
+
+def _plan(on_data: Bound) -> Iterator[str]:
+    """What a run would do: nothing has been read but schemas, and nothing is written."""
+    from kleene.spark.pipeline.values import shown
+
+    pipeline = on_data.pipeline
+    for source, opened in zip(pipeline.model.sources, on_data.sources, strict=True):
+        yield f"source {source.name}: {source.kind} {source.table or ', '.join(source.paths)}"
+        yield from (f"  option {name} = {value}" for name, value in shown(source.options).items())
+        yield f"  columns {', '.join(f'{name} {kind}' for name, kind in opened.frame.dtypes)}"
+    for number, (query, route) in enumerate(zip(pipeline.queries, on_data.together.routes, strict=True)):
+        yield ""
+        yield f"query {query.name}"
+        yield from (f"  {line}".rstrip() for line in _explained(on_data, number).splitlines())
+        yield f"  on Spark: {route}"
+    yield ""
+    for target in on_data.targets:
+        how = "" if target.sink.kind == "console" else f", {target.sink.mode}{', flat' if target.sink.flat else ''}"
+        yield f"sink {target.what} → {_place(target)}{how}"
+        yield from (f"  option {name} = {value}" for name, value in shown(target.sink.options).items())
+    spark = pipeline.model.spark
+    yield f"Spark {spark.master}"
+    yield from (f"  {name} = {value}" for name, value in shown(spark.conf).items())
+    yield f"bad rows: {_bad_rows(pipeline)}"
+    yield "Nothing was written: this was a dry run."
+
+
+def _explained(on_data: Bound, number: int) -> str:
+    """A query on its columns; one that reads what another makes is explained from what binding found out of these."""
+    query, bound = on_data.pipeline.queries[number], on_data.together.queries[number]
+    return explain_query(query, schema=bound.schema, settings=on_data.pipeline.settings).text
+
+
+def _bad_rows(pipeline: Pipeline) -> str:
+    from kleene.spark.pipeline.bad_rows import allowed
+
+    given = pipeline.model.bad_rows
+    where = "counted" if given.path is None else f"kept in {given.path}"
+    return where if given.policy == "keep" else f"{where}; the run fails when they are more than {allowed(pipeline)}"

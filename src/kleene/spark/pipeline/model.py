@@ -1,0 +1,224 @@
+"""What a pipeline file may say. Each part is frozen, and a key that it does not know is an error."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from kleene.spark.pipeline.kinds import is_column_type
+
+Name = Annotated[str, Field(pattern=r"\A[^\W\d][\w-]*\Z")]
+TableName = Annotated[str, Field(pattern=r"\A[^\W\d]\w*(\.[^\W\d]\w*){0,2}\Z")]
+Scalar = str | bool | int | float
+Count = Annotated[int, Field(ge=1)]
+
+FILES = ("parquet", "csv", "json", "orc")
+TEXT = ("csv", "json")
+# What the reader of text files is told by us, so that no row is lost.
+_OURS = ("mode", "columnnameofcorruptrecord")
+QUERY_PLACE = "{query}"
+
+
+def _wrong(key: str, message: str, hint: str | None = None) -> PydanticCustomError:
+    """An error at a key of the part, which is named apart because a check of the whole part knows no place."""
+    return PydanticCustomError("kleene", "{message}", {"message": message, "key": key, "hint": hint})
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, regex_engine="python-re")
+
+
+class Source(Part):
+    """Where events come from."""
+
+    name: Name
+    kind: Literal["parquet", "csv", "json", "orc", "table"]
+    path: str | tuple[str, ...] | None = None
+    table: TableName | None = None
+    options: dict[str, Scalar] = {}
+    # The types of the columns of a text file; a file with a header may leave some out.
+    declared: dict[str, str] = Field({}, alias="schema")
+    # Our name for a column, and the source's.
+    columns: dict[str, str] = {}
+    casts: dict[str, str] = {}
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return () if self.path is None else (self.path,) if isinstance(self.path, str) else self.path
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_place(f"{self.kind} source", self.path, self.table)
+        if self.path == ():
+            raise _wrong("path", "a list of paths has at least one")
+        if self.declared and self.kind not in TEXT:
+            raise _wrong("schema", f"a {self.kind} source has a schema of its own", "`casts` changes a column's type")
+        for key, types in (("schema", self.declared), ("casts", self.casts)):
+            for column, kind in types.items():
+                if not is_column_type(kind):
+                    raise _wrong(f"{key}.{column}", f"`{kind}` is no type of a column", _TYPES_HINT)
+        for option in self.options if self.kind in TEXT else ():
+            if option.casefold() in _OURS:
+                raise _wrong(f"options.{option}", f"`{option}` is set by Kleene, so that no row is lost")
+        return self
+
+
+_TYPES_HINT = "string, boolean, int, long, double, date, timestamp, timestamp_ntz, decimal(10,2) and the like"
+
+
+class SchemaMap(Part):
+    """What the columns mean: the arguments of `kleene.Schema`."""
+
+    type: str = "type"
+    time: str = "ts"
+    tie_breaker: str | None = None
+    start: str | None = None
+    constant_type: str | None = None
+    tick: str | None = None
+    types: dict[str, dict[str, str]] = {}
+    classes: dict[str, str] = {}
+
+
+class QueryEntry(Part):
+    name: Name | None = None
+    text: str | None = None
+    file: str | None = None
+    params: dict[str, Scalar] = {}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.text is None) == (self.file is None):
+            raise _wrong("file" if self.text else "", "a query has either `text` or `file`")
+        if self.name is None and self.file is None:
+            raise _wrong("text", "a query with `text` needs a `name`")
+        return self
+
+
+class Sink(Part):
+    """Where a result goes; without `query` one result of each query."""
+
+    query: str | None = None
+    output: Literal["matches", "timeouts", "bad_rows", "compressed"] = "matches"
+    kind: Literal["parquet", "json", "csv", "table", "console"]
+    path: str | None = None
+    table: str | None = None
+    mode: Literal["overwrite", "error", "append"] = "overwrite"
+    form: Literal["nested", "flat"] | None = None
+    format: Annotated[str, Field(pattern=r"\A[A-Za-z]\w*\Z")] = "parquet"
+    options: dict[str, Scalar] = {}
+    # How many files at most; None: as many as Spark has partitions.
+    files: Count | None = None
+    limit: Annotated[int, Field(ge=0)] = 20
+
+    @property
+    def flat(self) -> bool:
+        return self.output != "bad_rows" and (self.form == "flat" or (self.form is None and self.kind == "csv"))
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.kind == "console":
+            for key in ("path", "table"):
+                if getattr(self, key) is not None:
+                    raise _wrong(key, f"the console has no {key}")
+        else:
+            _check_place(f"{self.kind} sink", self.path, self.table)
+        if self.kind == "csv" and self.form == "nested":
+            raise _wrong("form", "CSV holds flat rows only", "leave `form` out, or write parquet or json")
+        if self.output == "bad_rows" and self.query is not None:
+            raise _wrong("query", "bad rows are of the sources, not of a query", "leave `query` out")
+        if self.mode == "append":
+            self._check_append()
+        return self
+
+    def _check_append(self) -> None:
+        """A rerun must add nothing twice, and only matches have ids to tell by."""
+        if self.kind not in ("parquet", "table"):
+            raise _wrong("mode", f"a {self.kind} sink cannot append", "append to parquet or to a table")
+        if self.output != "matches" or self.flat:
+            what = "flat rows" if self.flat else self.output.replace("_", " ")
+            raise _wrong("mode", f"only matches can be appended, not {what}", "they have ids; overwrite the others")
+
+
+def _check_place(what: str, path: Any, table: str | None) -> None:
+    is_table = what.startswith("table")
+    key, other, given, extra = ("table", "path", table, path) if is_table else ("path", "table", path, table)
+    if given is None:
+        raise _wrong("", f"a {what} needs a `{key}`")
+    if extra is not None:
+        raise _wrong(other, f"a {what} has a `{key}`, not a `{other}`")
+
+
+class SettingsEntry(Part):
+    buckets: Count | None = None
+    slice_width: Count | None = None
+    without: tuple[str, ...] = ()
+
+
+class BudgetEntry(Part):
+    matches_per_event: Count | None = None
+    runs_per_partition: Count | None = None
+    state_bytes: Count | None = None
+    policy: Literal["fail", "drop_oldest", "emit_compressed"] = "fail"
+
+
+class BadRows(Part):
+    policy: Literal["keep", "fail"] = "keep"
+    # A number of rows, or below 1 a share of them.
+    limit: Annotated[int | float, Field(ge=0)] | None = None
+    path: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.limit is not None and self.policy == "keep":
+            raise _wrong("limit", 'a limit is for `policy = "fail"`')
+        if isinstance(self.limit, float) and self.limit >= 1:
+            raise _wrong("limit", "a share is below 1, such as 0.01; a number of rows has no decimal point")
+        return self
+
+
+class SparkEntry(Part):
+    master: str = "local[*]"
+    # Kleene itself, for the executors of a cluster where it is not installed.
+    archive: str | None = None
+    conf: dict[str, Scalar] = {}
+
+    @property
+    def is_local(self) -> bool:
+        return self.master.startswith("local")
+
+
+class PipelineModel(Part):
+    sources: tuple[Source, ...]
+    mapping: SchemaMap = Field(SchemaMap(), alias="schema")
+    queries: tuple[QueryEntry, ...]
+    sinks: tuple[Sink, ...]
+    settings: SettingsEntry = SettingsEntry()
+    budget: BudgetEntry = BudgetEntry()
+    bad_rows: BadRows = BadRows()
+    spark: SparkEntry = SparkEntry()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for key in ("sources", "queries", "sinks"):
+            if not getattr(self, key):
+                raise _wrong(key, f"`{key}` is empty", f"add `[[{key}]]`")
+        return self
+
+
+# The part that a key of the file holds, for hints.
+PARTS: dict[str, type[Part]] = {
+    "sources": Source,
+    "schema": SchemaMap,
+    "queries": QueryEntry,
+    "sinks": Sink,
+    "settings": SettingsEntry,
+    "budget": BudgetEntry,
+    "bad_rows": BadRows,
+    "spark": SparkEntry,
+}
+
+
+def keys_of(part: type[Part]) -> list[str]:
+    return [field.alias or name for name, field in part.model_fields.items()]

@@ -1,0 +1,278 @@
+"""A pipeline file, read and checked before Spark starts: everything wrong with it is one error with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+from typing import Any
+
+from pydantic import ValidationError
+
+from kleene.errors import (
+    BadValue,
+    KleeneError,
+    MissingVariable,
+    PipelineError,
+    QueryError,
+    UnknownKey,
+    UnknownName,
+    UnreadableFile,
+    did_you_mean,
+)
+from kleene.optimize.planner import RULES
+from kleene.pattern.query import Query
+from kleene.pattern.schema import Schema
+from kleene.plan.settings import Budget, Exchange, Policy, Settings
+from kleene.spark.pipeline.declaring import declared_together, without_declarations
+from kleene.spark.pipeline.model import PARTS, PipelineModel, keys_of
+from kleene.spark.pipeline.places import Path
+from kleene.spark.pipeline.sheet import Sheet, neighbour, read_text
+from kleene.spark.pipeline.values import from_environment, is_secret, scrubbed, secrets_in
+
+_RULES = tuple(name for name, _ in RULES)
+# What pydantic calls a wrong type, in our words.
+_WANTED = {
+    "string": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "dict": "a table",
+    "model": "a table",
+    "tuple": "a list",
+    "list": "a list",
+}
+_TOML_TYPES = {str: "a text", bool: "a boolean", int: "a number", float: "a number", dict: "a table", list: "a list"}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline file that was found right, as far as that can be known without its data."""
+
+    model: PipelineModel
+    sheet: Sheet
+    # Relative paths start here.
+    folder: File
+    # Without what they declare, which is in the schema.
+    queries: tuple[Query, ...]
+    texts: tuple[str, ...]
+    schema: Schema
+    settings: Settings
+
+    @property
+    def secrets(self) -> list[str]:
+        options = [source.options for source in self.model.sources] + [sink.options for sink in self.model.sinks]
+        return secrets_in([*options, self.model.spark.conf])
+
+    def located(self, error: QueryError) -> QueryError:
+        """An error shows its place in the query as it was written, which may be in this file."""
+        for number, (query, text) in enumerate(zip(self.queries, self.texts, strict=True)):
+            if error.text == query.text and error.origin == query.origin:
+                error.text = text
+                self.sheet.point_into(error, ("queries", number, "text"), text)
+                break
+        return error
+
+
+def read_pipeline(path: str | File) -> Pipeline:
+    """Read a pipeline file; the first thing that is wrong in it is raised."""
+    file = File(path)
+    sheet = Sheet.read(file)
+
+    def missing(name: str, at: Path) -> KleeneError:
+        return sheet.error(MissingVariable, f"there is no environment variable `{name}`", at, value=True)
+
+    content = from_environment(dict(sheet.content), missing)
+    try:
+        model = PipelineModel.model_validate(content)
+    except ValidationError as problem:
+        raise _first(problem, sheet) from None
+    folder = file.resolve().parent
+    _check_names(model, sheet)
+    settings = _settings(model, sheet)
+    queries = _queries(model, sheet, file.parent)
+    schema = _parsed(model, sheet, queries)
+    left = tuple(map(without_declarations, queries))
+    pipeline = Pipeline(model, sheet, folder, left, tuple(query.text for query in queries), schema, settings)
+    _check_sinks(pipeline)
+    # A secret may stand in another place, too, such as an address.
+    return replace(pipeline, sheet=replace(sheet, text=scrubbed(sheet.text, pipeline.secrets)))
+
+
+# What pydantic found -------------------------------------------------------------------------------------------------
+
+
+def _first(problem: ValidationError, sheet: Sheet) -> PipelineError:
+    # What is missing comes last: a key that is misspelled is missing under its right name, too.
+    errors = sorted(problem.errors(include_url=False), key=lambda error: error["type"] == "missing")
+    found = [_said(error, sheet) for error in errors]
+    missing = sum(error["type"] == "missing" for error in errors)
+    return min(found[: len(found) - missing] or found, key=lambda error: error.line or 0)
+
+
+def _said(error: Any, sheet: Sheet) -> PipelineError:
+    """One of pydantic's errors in our words."""
+    path, kind = _path(error["loc"], sheet), error["type"]
+    where, key = _where(path), str(path[-1]) if path else ""
+    given = error.get("input")
+    if kind == "extra_forbidden":
+        known = keys_of(PARTS[str(path[0])]) if len(path) > 1 and path[0] in PARTS else keys_of(PipelineModel)
+        return sheet.error(UnknownKey, f"{where} has no key `{key}`", path, did_you_mean(key, known))
+    if kind == "missing":
+        if len(path) == 1:
+            return BadValue(f"`{sheet.origin}` has no {key}", hint=f"add `[[{key}]]`")
+        return sheet.error(BadValue, f"{where} needs `{key}`", path)
+    if kind == "kleene":
+        said = error["ctx"]
+        path += tuple(said["key"].split(".", 1)) if said["key"] else ()
+        return sheet.error(BadValue, said["message"], path, said["hint"])
+    if kind == "literal_error":
+        # The words are quoted: 'parquet', 'csv' or 'json'
+        words = [word for word in error["ctx"]["expected"].split("'") if word.isidentifier() and word != "or"]
+        return sheet.error(
+            BadValue, f"`{given}` is no {key} of {where}", path, did_you_mean(str(given), words), value=True
+        )
+    if kind == "string_pattern_mismatch":
+        return sheet.error(BadValue, f"`{given}` cannot be a {key}", path, _NAMES_HINT, value=True)
+    if kind.startswith("greater_than"):
+        least = error["ctx"].get("ge", 0)
+        return sheet.error(BadValue, f"`{key}` is at least {least}", path, value=True)
+    wanted = next((words for name, words in _WANTED.items() if kind.startswith(name)), "something else")
+    found = next((words for python, words in _TOML_TYPES.items() if type(given) is python), "of another type")
+    shown = "" if is_secret(key) or not isinstance(given, str) else f" `{given}`"
+    return sheet.error(BadValue, f"`{key}` of {where} must be {wanted}, not {found}{shown}", path, value=True)
+
+
+_NAMES_HINT = "letters, digits and `_`, and a letter first; parts of a table's name are joined by dots"
+
+
+def _path(loc: tuple[str | int, ...], sheet: Sheet) -> Path:
+    """Pydantic also names the branch of a union that it tried, which is no key."""
+    path: Path = ()
+    for part in loc:
+        if (*path, part) not in sheet.places and part in ("str", "bool", "int", "float", "tuple[str, ...]"):
+            break
+        path += (part,)
+    return path
+
+
+def _where(path: Path) -> str:
+    """`[[sources]]`, `[budget]`: how the part of a key is written."""
+    if len(path) < 2:
+        return "the pipeline"
+    return f"[[{path[0]}]]" if isinstance(path[1], int) else f"[{path[0]}]"
+
+
+# What only the whole file shows --------------------------------------------------------------------------------------
+
+
+def _check_names(model: PipelineModel, sheet: Sheet) -> None:
+    seen: set[str] = set()
+    for place, source in enumerate(model.sources):
+        if source.name in seen:
+            raise sheet.error(
+                BadValue, f"two sources are called `{source.name}`", ("sources", place, "name"), value=True
+            )
+        seen.add(source.name)
+
+
+def _settings(model: PipelineModel, sheet: Sheet) -> Settings:
+    for place, rule in enumerate(model.settings.without):
+        if rule not in _RULES:
+            path = ("settings", "without", place)
+            raise sheet.error(UnknownName, f"there is no rule `{rule}`", path, did_you_mean(rule, _RULES), value=True)
+    given = model.budget
+    limits = {name: value for name, value in given.model_dump(exclude={"policy"}).items() if value is not None}
+    budget = Budget(**limits, policy=Policy[given.policy.upper()])
+    exchange = Exchange(buckets=model.settings.buckets, slice_width=model.settings.slice_width)
+    return Settings(without=frozenset(model.settings.without), budget=budget, exchange=exchange)
+
+
+def _schema(model: PipelineModel, sheet: Sheet) -> Schema:
+    given = model.mapping
+    plain = given.model_dump(exclude={"types", "classes", "tick"})
+    # Each on its own first: their errors know no place in the file.
+    alone: list[tuple[Path, dict[str, Any]]] = [
+        *(
+            (("types", name, column), {"types": {name: {column: kind}}})
+            for name, columns in given.types.items()
+            for column, kind in columns.items()
+        ),
+        *((("classes", name), {"classes": {name: text}}) for name, text in given.classes.items()),
+        (("tick",), {"tick": given.tick}),
+    ]
+    for path, part in alone:
+        try:
+            Schema(**part)
+        except KleeneError as error:
+            raise sheet.error(BadValue, error.message, ("schema", *path), error.hint, value=True) from None
+    return Schema(**plain, types=given.types, classes=given.classes, tick=given.tick)
+
+
+def _queries(model: PipelineModel, sheet: Sheet, folder: File) -> tuple[Query, ...]:
+    made: list[Query] = []
+    for place, entry in enumerate(model.queries):
+        name = entry.name or File(entry.file or "").stem
+        if any(query.name == name for query in made):
+            path = ("queries", place, "name" if entry.name else "file")
+            raise sheet.error(BadValue, f"two queries are called `{name}`", path, "give one a `name`", value=True)
+        if entry.file is None:
+            text, origin = entry.text or "", f"{sheet.origin}: query `{name}`"
+        else:
+            text, origin = _query_file(sheet, place, folder / entry.file), str(folder / entry.file)
+        made.append(Query(text, name, dict(entry.params), origin=origin))
+    return tuple(made)
+
+
+def _query_file(sheet: Sheet, place: int, file: File) -> str:
+    if not file.exists():
+        message = f"there is no query file `{file}`"
+        raise sheet.error(UnreadableFile, message, ("queries", place, "file"), neighbour(file), value=True)
+    return read_text(file)
+
+
+def _parsed(model: PipelineModel, sheet: Sheet, queries: tuple[Query, ...]) -> Schema:
+    """The schema with what the queries declare; a query that cannot be parsed is wrong before Spark starts."""
+    schema = _schema(model, sheet)
+    try:
+        return declared_together(schema, queries)
+    except QueryError as error:
+        for number, query in enumerate(queries):
+            if error.origin == query.origin:
+                sheet.point_into(error, ("queries", number, "text"), query.text)
+        raise
+
+
+def _check_sinks(pipeline: Pipeline) -> None:
+    """Every sink has something to write."""
+    sheet, known = pipeline.sheet, {query.name or "": query for query in pipeline.queries}
+    for place, sink in enumerate(pipeline.model.sinks):
+        if sink.query is not None and sink.query not in known:
+            hint = did_you_mean(sink.query, known)
+            message = f"there is no query `{sink.query}`"
+            raise sheet.error(UnknownName, message, ("sinks", place, "query"), hint, value=True)
+        if sink.output == "timeouts" and not any(_timeouts(pipeline, sink.query)):
+            which = "no query" if sink.query is None else f"query `{sink.query}`"
+            said = f"{which} has {'' if sink.query is None else 'no '}TIMEOUTS INTO …"
+            raise sheet.error(BadValue, said, ("sinks", place, "output"), value=True)
+    _check_compressed(pipeline)
+
+
+def _check_compressed(pipeline: Pipeline) -> None:
+    """Matches over the budget are emitted compressed under that policy only, and must go somewhere then."""
+    emits = pipeline.model.budget.policy == "emit_compressed"
+    places = [place for place, sink in enumerate(pipeline.model.sinks) if sink.output == "compressed"]
+    if places and not emits:
+        hint = "OUTPUT COMPRESSED of a query is among its matches"
+        message = '`compressed` is for `[budget] policy = "emit_compressed"`'
+        raise pipeline.sheet.error(BadValue, message, ("sinks", places[0], "output"), hint, value=True)
+    if emits and not places:
+        hint = 'add `[[sinks]] output = "compressed"`'
+        message = "matches over the budget are emitted compressed, and no sink takes them"
+        raise pipeline.sheet.error(BadValue, message, ("budget", "policy"), hint, value=True)
+
+
+def _timeouts(pipeline: Pipeline, name: str | None) -> Iterator[str]:
+    for query in pipeline.queries:
+        if name in (None, query.name) and query.tree.timeouts is not None:
+            yield query.name or ""
