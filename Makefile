@@ -8,7 +8,7 @@ STAMP := $(VENV)/.setup-done
 FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_java"]()' 2>/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint check test bench bench-engine clean
+.PHONY: help setup demo lint check test bench bench-engine bench-spark clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -30,8 +30,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m kleene.engine.warm
 	@touch $@
 
-demo: setup ## see Kleene find matches
-	$(BIN)/kleene demo
+demo: setup ## see Kleene find matches: a pipeline on Spark
+	$(BIN)/kleene run examples/retail/pipeline.toml
 
 lint: setup ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -51,6 +51,9 @@ bench: bench-engine ## measure everything
 
 bench-engine: setup ## the engine against its goals, beside Polars and DuckDB (under 5 minutes)
 	$(BIN)/python -m bench.engine
+
+bench-spark: setup ## Spark batch against its goal, beside self-joins and the floor (about 20 minutes)
+	$(BIN)/python -m bench.spark_batch
 
 clean: ## remove what was built, not .venv
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log

@@ -4,7 +4,7 @@
 >>> q = kleene.query("PATTERN SEQ(Shelf a, !(Register b), Exit c) WHERE [tag_id] WITHIN 12 hours")
 """
 
-from kleene.api import Outputs, Query, decompress, explain, infer_schema, match, outputs, query, why
+from kleene.api import Outputs, Query, decompress, explain, flat, infer_schema, match, outputs, query, sql, why
 from kleene.errors import KleeneError
 from kleene.explanation import Explanation
 from kleene.pattern import Schema
@@ -23,9 +23,11 @@ __all__ = [
     "__version__",
     "decompress",
     "explain",
+    "flat",
     "infer_schema",
     "match",
     "outputs",
     "query",
+    "sql",
     "why",
 ]

@@ -128,6 +128,39 @@ def decompress(rows: Any) -> Iterator[dict[str, Any]]:
     return decompressed(rows)
 
 
+def flat(result: Any) -> Any:
+    """A result with one row for each event of a match and no nested columns: for CSV files and BI tools.
+
+    result   what `match` gave, of any kind; the same kind comes back, for Spark nothing runs yet
+
+    >>> rows = [{"type": "A", "ts": 1, "x": 5}, {"type": "B", "ts": 2, "x": 5}]
+    >>> for row in flat(match(rows, "PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10")):
+    ...     print(row["start"], row["end"], row["key_x"], row["variable"], row["position"], row["ts"])
+    1 2 5 a 1 1
+    1 2 5 b 1 2
+    """
+    from kleene.frames.kinds import Kind, kind_of
+
+    if kind_of(result) is Kind.SPARK:
+        from kleene.spark.flat import flat_frame
+
+        return flat_frame(result)
+    from kleene.frames.flat import flat_result
+
+    return flat_result(result)
+
+
+def sql(session: Any, statement: str, *, settings: Settings | None = None) -> Any:
+    """Run SQL on Spark in which `KLEENE(table, 'PATTERN …')` stands for the matches of a pattern in a table.
+
+    session     a Spark session
+    statement   SELECT tag_id FROM KLEENE(readings, 'PATTERN SEQ(Shelf s, Exit e) WHERE [tag_id] WITHIN 1 hour')
+    """
+    from kleene.spark.sql import sql as run
+
+    return run(session, statement, settings=settings)
+
+
 def explain(
     query: str | pattern.Query,
     *,

@@ -22,6 +22,7 @@ from kleene.errors import (
     UnknownAttribute,
     UnknownKind,
 )
+from kleene.plan.settings import Exchange, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,15 +40,27 @@ def test_a_keyed_query(spark: SparkSession, caplog: pytest.LogCaptureFixture) ->
         (2, 2, 4),
         (1, 1, 7),
     ]
-    assert "64 buckets by hash of id" in caplog.text
+    assert "8 buckets by hash of id" in caplog.text
 
 
-def test_a_query_without_a_key_runs_in_one_task_and_says_so(
+def test_a_query_with_neither_key_nor_window_runs_in_one_task_and_says_so(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = check_same(spark, EVENTS, kleene.query("PATTERN SEQ(A a, B b) WITHIN 3", name="pairs"))
+    found = check_same(spark, EVENTS, kleene.query("PATTERN SEQ(A a, B b)", name="pairs"))
+    assert len(found) == 9
+    assert "one task handles all events: `pairs` has neither a partition key" in caplog.text
+
+
+def test_a_query_without_a_key_is_cut_into_slices_of_time(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(exchange=Exchange(slice_width=2))
+    with caplog.at_level(logging.INFO, "kleene.spark"):
+        found = check_same(
+            spark, EVENTS, kleene.query("PATTERN SEQ(A a, B b) WITHIN 3", name="pairs"), settings=settings
+        )
     assert len(found) == 4
-    assert "one task handles all events: `pairs` has no partition key" in caplog.text
+    assert "`pairs`: 4 slices of time, each with 4 after it" in caplog.text
 
 
 def test_strict_contiguity_sees_events_of_other_keys(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
@@ -163,8 +176,9 @@ def test_names_with_blanks_and_dots_and_names_that_differ_in_case(spark: SparkSe
 def ids_with_buckets(spark: SparkSession, events: pa.Table, text: str, buckets: int) -> list[str]:
     from kleene.spark.batch import spark_outputs
 
+    settings = Settings(exchange=Exchange(buckets))
     matches, _, _ = spark_outputs(
-        to_spark(spark, events), [kleene.query(text)], schema=None, several=False, buckets=buckets
+        to_spark(spark, events), [kleene.query(text)], schema=None, several=False, settings=settings
     )
     return sorted(row.match_id for row in matches.select("match_id").collect())
 
@@ -194,7 +208,7 @@ def test_random_events_give_the_same_rows(spark: SparkSession) -> None:
 
 
 def test_there_is_at_least_one_bucket(spark: SparkSession) -> None:
-    with pytest.raises(ValueError, match="at least one bucket"):
+    with pytest.raises(ValueError, match="`buckets` must be at least 1"):
         ids_with_buckets(spark, EVENTS, KEYED, 0)
 
 

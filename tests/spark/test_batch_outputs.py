@@ -101,18 +101,24 @@ def test_several_queries_share_what_their_keys_have_in_common(
     ]
     with caplog.at_level(logging.INFO, "kleene.spark"):
         found = check_same(spark, events, queries)
-    assert {row["query"] for row in found} == {"by id", "by both"}
-    assert "by hash of id\n" in caplog.text
-    check_same(spark, events, [*queries, "PATTERN SEQ(B b, C c) WHERE [city] WITHIN 3"])
-    assert "no partition key in common" in caplog.text
+        assert {row["query"] for row in found} == {"by id", "by both"}
+        assert "by hash of id\n" in caplog.text
+        check_same(spark, events, [*queries, kleene.query("PATTERN SEQ(B b, C c) WHERE [city] WITHIN 3", name="c")])
+    assert "`c`: 8 buckets by hash of city" in caplog.text
 
 
-def test_queries_that_feed_each_other_run_in_one_task(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
-    queries = [
-        kleene.query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5 RETURN a.id AS id, b.x AS x INTO Pair"),
-        kleene.query("PATTERN SEQ(Pair p, C c) WHERE [id] WITHIN 10", name="after"),
-    ]
-    found = check_same(spark, EVENTS, queries)
+def test_queries_that_feed_each_other_go_by_the_key_that_is_handed_on(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    maker = "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5 RETURN a.id {} AS id, b.x AS x INTO Pair"
+    reader = kleene.query("PATTERN SEQ(Pair p, C c) WHERE [id] WITHIN 10", name="after")
+    with caplog.at_level(logging.INFO, "kleene.spark"):
+        found = check_same(spark, EVENTS, [kleene.query(maker.format("")), reader])
+    assert sorted(row["query"] for row in found) == ["Pair", "Pair", "after"]
+    assert "`Pair`, `after`: 8 buckets by hash of id" in caplog.text
+    assert "one task" not in caplog.text
+    # What is computed need not be the key.
+    found = check_same(spark, EVENTS, [kleene.query(maker.format("+ 0")), reader])
     assert sorted(row["query"] for row in found) == ["Pair", "Pair", "after"]
     assert "`after` reads what `Pair` makes" in caplog.text
 

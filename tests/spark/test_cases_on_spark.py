@@ -16,6 +16,7 @@ from tests.case_rows import NotApplicable, numbered, observed, schema_of, warnin
 from kleene.frames.streams import to_table
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
+from kleene.plan.settings import Exchange, Settings
 from kleene.testing.case_check import Observed, check_case
 from kleene.testing.cases import Case, read_cases
 
@@ -77,11 +78,21 @@ def run_on_spark(spark: SparkSession, case: Case) -> Observed:
     with warning_codes() as warnings:
         # The result is that of the first query; those that feed it may follow.
         matches, timeouts, _ = spark_outputs(
-            events, [queries[-1], *queries[:-1]], schema=schema, several=False, buckets=3
+            events,
+            [queries[-1], *queries[:-1]],
+            schema=schema,
+            several=False,
+            settings=Settings(exchange=Exchange(buckets=3, slice_width=slice_width(case))),
         )
     rows = matches.toArrow().to_pylist()
     late = [] if timeouts is None else timeouts.toArrow().to_pylist()
     return observed(queries[-1], rows, late, frozenset(warnings))
+
+
+def slice_width(case: Case) -> int | None:
+    """A few ticks, so that there are several slices; of timestamps that would be millions."""
+    rows = next(iter(numbered(case).values()), [])
+    return 3 if all(isinstance(value, int | None) for row in rows for value in [row.get("ts")]) else None
 
 
 def frames(spark: SparkSession, case: Case, schema: Schema) -> DataFrame | dict[str, DataFrame]:

@@ -6,34 +6,33 @@ wrong query or a missing column is raised before that, here.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions
+from pyspark.sql.types import StructType
 
 from kleene.evaluation import warn_of_reference
 from kleene.frames.streams import reads
-from kleene.pattern.query import Query
+from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
+from kleene.spark.division import divide, exchanged
 from kleene.spark.numbered import Numbered
-from kleene.spark.routing import Route, into_buckets, route_of
+from kleene.spark.routing import OneTask, Route, routes_of, selects_afterwards
+from kleene.spark.slot import RANK, Part
 from kleene.spark.streams import one_input
 from kleene.spark.types import as_spark_expects, spark_schema
-from kleene.spark.worker import errand, task
-from kleene.testing.process import table_outputs
+from kleene.spark.worker import Errand, chooser, errand, task
+from kleene.testing.process import Tables, table_outputs
 from kleene.testing.reference import reference_results
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
-_LOG = logging.getLogger("kleene.spark")
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
-_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-# An empty bucket costs nothing and a small one 3 ms, while the evaluator's work grows with the square of a bucket.
-_LEAST_BUCKETS = 64
 
 
 def spark_outputs(
@@ -42,54 +41,105 @@ def spark_outputs(
     *,
     schema: Schema | None,
     several: bool,
-    buckets: int | None = None,
     settings: Settings | None = None,
 ) -> tuple[DataFrame, DataFrame | None, DataFrame]:
     """Matches, timeouts (None when no query asks for them) and bad rows, as data frames that have not run yet.
 
-    buckets   how many groups of keys there are; else as many as Spark has shuffle partitions, and at least 64
+    Only where time must be cut are the times of the events looked at first.
     """
+    given = prepare(events, queries, schema=schema, several=several, settings=settings)
+    nothing = given.nothing
+    timeouts = None if nothing.timeouts is None else given.output("timeouts", nothing.timeouts.schema)
+    return given.output("matches", nothing.matches.schema), timeouts, given.bad_rows
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Queries bound on the driver to events that are divided and packed, but not exchanged yet."""
+
+    queries: Sequence[Query]
+    bound: tuple[BoundQuery, ...]
+    schema: Schema
+    columns: pa.Schema
+    routes: tuple[Route, ...]
+    packed: DataFrame
+    parts: tuple[Part, ...]
+    bad_rows: DataFrame
+    # The outputs on no events.
+    nothing: Tables
+    several: bool
+    settings: Settings
+
+    def output(self, name: str, columns: pa.Schema) -> DataFrame:
+        """One output of the first query, or of all in one table."""
+        finds = any(part.finds for part in self.parts) and name == "matches"
+        if finds:
+            columns = columns.append(pa.field(RANK, pa.int64()))
+        told = self.errand(output=name, returned=as_spark_expects(columns, large=is_large(self.packed)))
+        found = exchanged(self.packed).mapInArrow(task(told), spark_schema(columns))
+        return apart(found) if finds else found
+
+    def errand(self, **said: Any) -> Errand:
+        return errand(
+            self.queries,
+            self.schema,
+            self.columns,
+            self.parts,
+            several=self.several,
+            settings=self.settings,
+            **said,
+        )
+
+
+def prepare(
+    events: DataFrame | Mapping[str, DataFrame],
+    queries: Sequence[Query],
+    *,
+    schema: Schema | None,
+    several: bool,
+    settings: Settings | None = None,
+) -> Prepared:
+    """Bind queries to the columns of events, and divide these."""
+    settings = settings or Settings()
     declared = (schema or Schema()).declaring([each for query in queries for each in query.tree.declarations])
     numbered, given = one_input(events, declared, reads(queries, declared))
     columns = numbered.columns
     # On no events the queries are bound and give their warnings, and the empty outputs have the right columns.
     empty = columns.empty_table()
     nothing = table_outputs(empty, queries, schema=given, several=several)
-    bound = [result.query for result in reference_results(empty, queries, schema=given)]
-    warn_of_reference(bound, several=several)
-
-    route = route_of(bound, columns)
-    session = numbered.frame.sparkSession
-    number = _bucket_number(session, buckets)
-    _say(route, number)
+    bound = tuple(result.query for result in reference_results(empty, queries, schema=given))
+    warn_of_reference(bound)
+    routes = _routes(bound, columns, several=several)
     wrong = _why_bad(numbered, given)
-    grouped = into_buckets(numbered.where(wrong.isNull()), route, number)
-    large = str(session.conf.get(_LARGE_TYPES, "false")).lower() == "true"
-
-    def output(name: str, like: pa.Table) -> DataFrame:
-        returned = as_spark_expects(like.schema, large=large)
-        told = errand(queries, given, columns, several=several, output=name, returned=returned, settings=settings)
-        return grouped.applyInArrow(task(told), spark_schema(like.schema))
-
-    timeouts = None if nothing.timeouts is None else output("timeouts", nothing.timeouts)
-    return output("matches", nothing.matches), timeouts, _bad_rows(numbered, wrong)
+    good = numbered.where(wrong.isNull())
+    # One table of several queries shows events whole, whatever they return.
+    packed, parts = divide(good, bound, routes, settings.exchange, whole=several)
+    bad_rows = _bad_rows(numbered, wrong)
+    return Prepared(queries, bound, given, columns, routes, packed, parts, bad_rows, nothing, several, settings)
 
 
-def _bucket_number(session: SparkSession, asked: int | None) -> int:
-    if asked is not None:
-        if asked < 1:
-            raise ValueError("there must be at least one bucket")
-        return asked
-    setting = str(session.conf.get(_SHUFFLE_PARTITIONS, ""))
-    # Some platforms say `auto`.
-    return max(_LEAST_BUCKETS, int(setting) if setting.isdigit() else 0)
+def _routes(bound: Sequence[BoundQuery], columns: pa.Schema, *, several: bool) -> tuple[Route, ...]:
+    routes = routes_of(bound, columns)
+    # One table of several queries has no place for a rank, so one task does both.
+    chosen = [
+        OneTask(f"`{query.name}` selects among matches") if several and selects_afterwards(query, route) else route
+        for query, route in zip(bound, routes, strict=True)
+    ]
+    return tuple(chosen)
 
 
-def _say(route: Route, buckets: int) -> None:
-    if route.key:
-        _LOG.info("%d buckets by hash of %s", buckets, ", ".join(route.key))
-    else:
-        _LOG.warning("one task handles all events: %s", route.reason)
+def apart(found: DataFrame) -> DataFrame:
+    """Of the matches that slices found, those that do not overlap: one task takes them in order."""
+    names = found.columns
+    offered = found.repartition(1).sortWithinPartitions(
+        functions.col("end"), functions.col("start").desc(), functions.col(f"`{RANK}`")
+    )
+    kept = [field for field in found.schema if field.name != RANK]
+    return offered.mapInArrow(chooser(names.index("start"), names.index("end")), StructType(kept))
+
+
+def is_large(frame: DataFrame) -> bool:
+    return str(frame.sparkSession.conf.get(_LARGE_TYPES, "false")).lower() == "true"
 
 
 # Bad rows ----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions
+from pyspark.sql.types import StringType
 
 from kleene.spark.types import arrow_schema
 
@@ -29,11 +30,20 @@ class Numbered:
         columns = arrow_schema(frame.schema)
         return Numbered(frame.toDF(*(f"c{place}" for place in range(len(columns)))), columns)
 
+    def name(self, name: str) -> str:
+        """What a column is called here."""
+        return f"c{self.columns.get_field_index(name)}"
+
     def column(self, name: str) -> Column:
-        return functions.col(f"c{self.columns.get_field_index(name)}")
+        return functions.col(self.name(name))
 
     def type(self, name: str) -> pa.DataType:
         return self.columns.field(name).type
+
+    def is_plain_string(self, name: str) -> bool:
+        """Whether a column holds strings that compare by their code points, without collation and padding."""
+        kind = self.frame.schema[self.columns.get_field_index(name)].dataType
+        return kind == StringType()
 
     def where(self, condition: Column) -> Numbered:
         return Numbered(self.frame.where(condition), self.columns)

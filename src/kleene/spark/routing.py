@@ -1,73 +1,196 @@
-"""Where events go: into buckets by the hash of the partition key, never one group an entity.
+"""Where events go: into buckets by the hash of their key, never one group an entity; else into slices of time.
 
-Events of one partition must meet, and nothing else must. So any part of a query's partition key routes it, and what
-every query of a run has in its key routes them all; identical events go together, which keeps the ids of their matches.
+Events of one match must meet, and nothing else must. So any part of a partition key routes a query, and so does an
+equality that links all components; without either, a window lets time be cut. Identical events always go together,
+which keeps the ids of their matches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions
 
-from kleene.lang.tree import SelectionStrategy
+from kleene.engine.compiling import why_not_compiled
+from kleene.lang.tree import OutputMode, SelectionStrategy
+from kleene.pattern.expressions import Attribute
+from kleene.pattern.nodes import Kind, components
 from kleene.pattern.query import BoundQuery
-from kleene.spark.numbered import Numbered
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, GroupedData
+from kleene.spark.links import hashes_like_equality, linking_columns
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """The columns whose hash chooses an event's bucket; none means one bucket, and `reason` says why."""
+class ByKey:
+    """Buckets by the hash of columns: those of an event's type, or the same ones for all types (None)."""
 
-    key: tuple[str, ...]
-    reason: str = ""
+    columns: tuple[tuple[str | None, tuple[str, ...]], ...]
 
-
-def route_of(queries: Sequence[BoundQuery], columns: pa.Schema) -> Route:
-    """The route that is right for all queries of a run."""
-    for query in queries:
-        if query.strategy is SelectionStrategy.STRICT_CONTIGUITY:
-            return Route((), f"strict_contiguity of `{query.name}` is judged against all events")
-        if not query.partition:
-            return Route((), f"`{query.name}` has no partition key, such as `[id]`")
-        makers = [maker for maker in queries if maker.into is not None and maker.into in query.types]
-        if makers:
-            return Route((), f"`{query.name}` reads what `{makers[0].name}` makes")
-    shared = [name for name in queries[0].partition if all(name in query.partition for query in queries)]
-    key = tuple(name for name in shared if _hashes_like_equality(columns.field(name).type))
-    if shared and not key:
-        return Route((), f"the key column `{shared[0]}` is of a type that cannot be hashed")
-    return Route(key) if key else Route((), "the queries have no partition key in common")
+    def describe(self) -> str:
+        named = [", ".join(names) if kind is None else f"{kind}.{', '.join(names)}" for kind, names in self.columns]
+        return f"buckets by hash of {' = '.join(named)}"
 
 
-def into_buckets(events: Numbered, route: Route, buckets: int) -> GroupedData:
-    """The events grouped by bucket.
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """Slices of time, or of positions where a window counts events.
 
-    A NULL key is in no partition: such an event matches nothing, is counted in no window and breaks no contiguity
-    (semantics §3), so it stays behind.
+    before, after   how much of what lies around its slice a match can depend on, in steps of time or positions
+    by_end          whether a match belongs to the slice in which it ends; otherwise to that in which it begins
     """
-    if not route.key:
-        return events.frame.groupBy()
-    for name in route.key:
-        events = events.where(events.column(name).isNotNull())
-    hashed = functions.hash(*(_hashable(events, name) for name in route.key))
-    return events.frame.groupBy(functions.pmod(hashed, functions.lit(buckets)).alias("bucket"))
+
+    before: int
+    after: int
+    by_end: bool = False
+    events: bool = False
+
+    def describe(self) -> str:
+        kind = "positions" if self.events else "time"
+        if not self.before and not self.after:
+            return f"slices of {kind}"
+        around = [f"{length:,} {side}" for length, side in ((self.before, "before"), (self.after, "after")) if length]
+        return f"slices of {kind}, each with {' and '.join(around)} it"
 
 
-def _hashes_like_equality(kind: pa.DataType) -> bool:
-    """Whether values that are equal to us have equal hashes in Spark (`_hashable` helps); not so for nested ones."""
-    return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_time(kind))
+@dataclass(frozen=True, slots=True)
+class OneTask:
+    reason: str
+
+    def describe(self) -> str:
+        return f"one task handles all events: {self.reason}"
 
 
-def _hashable(events: Numbered, name: str) -> Column:
-    """0.0 and -0.0 are equal but have other bits. A NaN key is in no partition, so its bucket does not matter."""
-    column = events.column(name)
-    if pa.types.is_floating(events.type(name)):
-        return functions.when(column == 0, functions.lit(0.0)).otherwise(column.cast("double"))
-    return column
+Route = ByKey | ByTime | OneTask
+
+
+def routes_of(queries: Sequence[BoundQuery], columns: pa.Schema) -> tuple[Route, ...]:
+    """How the events of each query are divided. Queries that feed each other have the same route."""
+    routes = [_alone(query, columns) for query in queries]
+    for family in _families(queries):
+        if len(family) > 1:
+            together = _together([queries[number] for number in family], columns)
+            for number in family:
+                routes[number] = together
+    return tuple(_shared(routes))
+
+
+def selects_afterwards(query: BoundQuery, route: Route) -> bool:
+    """Whether slices find matches of which one task then selects those that do not overlap."""
+    return isinstance(route, ByTime) and query.output is OutputMode.NON_OVERLAP
+
+
+def _alone(query: BoundQuery, columns: pa.Schema) -> Route:
+    key = _partition_key(query, columns)
+    if key:
+        return ByKey(((None, key),))
+    linked = linking_columns(query, columns)
+    if linked and (len(set(linked.values())) == 1 or _has_type_names(query, columns)):
+        return ByKey(tuple(sorted((kind, (name,)) for kind, name in linked.items())))
+    return _by_time(query, columns)
+
+
+def _partition_key(query: BoundQuery, columns: pa.Schema) -> tuple[str, ...]:
+    if query.strategy is SelectionStrategy.STRICT_CONTIGUITY:
+        return ()
+    return tuple(name for name in query.partition if hashes_like_equality(columns.field(name).type))
+
+
+def _has_type_names(query: BoundQuery, columns: pa.Schema) -> bool:
+    schema = query.schema
+    return schema.constant_type is None and pa.types.is_string(columns.field(schema.type).type)
+
+
+def _by_time(query: BoundQuery, columns: pa.Schema) -> Route:
+    window = query.window
+    if _is_lone(query):
+        return ByTime(0, 0)
+    if window is None and query.strategy is SelectionStrategy.STRICT_CONTIGUITY:
+        return OneTask(f"strict_contiguity of `{query.name}` is judged against all events, and it has no window")
+    if window is None:
+        return OneTask(f"`{query.name}` has neither a partition key, such as `[id]`, nor a window")
+    if window.events and query.schema.start is not None:
+        return OneTask(f"`{query.name}` counts positions of events that last")
+    if query.output is OutputMode.NON_OVERLAP:
+        if query.schema.tie_breaker is not None:
+            return OneTask(f"`{query.name}` selects among matches by the tie-breaker of their events")
+        if why_not_compiled(query, columns) is not None:
+            return OneTask(f"`{query.name}` selects among matches, and runs on the reference evaluator")
+    # What is outside by one step more does no harm: the engine tests the window itself.
+    length = window.size + 1
+    first, last = _ends(query)
+    if query.output is OutputMode.COMPRESSED:
+        return ByTime(2 * length if first else length, length if last else 0, by_end=True, events=window.events)
+    return ByTime(length if first else 0, length, events=window.events)
+
+
+def _is_lone(query: BoundQuery) -> bool:
+    """Whether a match is one event, whatever is around it."""
+    listed = [list(components(pattern)) for pattern in query.alternatives]
+    alone = all(len(parts) == 1 and parts[0].kind is Kind.SINGLE for parts in listed)
+    return alone and query.output is OutputMode.ALL
+
+
+def _ends(query: BoundQuery) -> tuple[bool, bool]:
+    """Whether what lies before a match's first event, and after its last, can decide on it."""
+    listed = [list(components(pattern)) for pattern in query.alternatives]
+    return tuple(  # type: ignore[return-value]
+        any(parts[place].negated or parts[place].kind is Kind.CLOSURE for parts in listed) for place in (0, -1)
+    )
+
+
+# Several queries ---------------------------------------------------------------------------------------------------
+
+
+def _families(queries: Sequence[BoundQuery]) -> list[list[int]]:
+    """Queries that feed each other, directly or not, by number."""
+    owner = list(range(len(queries)))
+    for number, query in enumerate(queries):
+        for maker, other in enumerate(queries):
+            if other.into is not None and other.into in query.types:
+                ours, theirs = owner[number], owner[maker]
+                owner = [ours if one == theirs else one for one in owner]
+    return [[number for number, one in enumerate(owner) if one == family] for family in sorted(set(owner))]
+
+
+def _together(family: Sequence[BoundQuery], columns: pa.Schema) -> Route:
+    """A key that all have, and that a composite event hands on, routes a family; else one task does it all."""
+    shared = [
+        name
+        for name in family[0].partition
+        if all(name in query.partition and _hands_on(query, name) for query in family)
+        and name in columns.names
+        and hashes_like_equality(columns.field(name).type)
+    ]
+    strict = any(query.strategy is SelectionStrategy.STRICT_CONTIGUITY for query in family)
+    if shared and not strict:
+        return ByKey(((None, tuple(shared)),))
+    maker = next(query for query in family if query.into is not None)
+    reader = next(query for query in family if maker.into in query.types)
+    return OneTask(f"`{reader.name}` reads what `{maker.name}` makes")
+
+
+def _hands_on(query: BoundQuery, name: str) -> bool:
+    """Whether the composite events that a query makes have its key."""
+    if query.into is None:
+        return True
+    returned = {column.name: column.value for column in query.returns or ()}
+    value = returned.get(name)
+    return isinstance(value, Attribute) and value.attribute == name
+
+
+def _shared(routes: Sequence[Route]) -> list[Route]:
+    """Whoever goes by more columns than another query may as well go by those of the other."""
+    keys = [set(key) for key in map(_general, routes) if key]
+    shared = []
+    for route in routes:
+        own = _general(route)
+        if own:
+            least = min((key for key in keys if key <= set(own)), key=lambda key: (len(key), sorted(key)))
+            route = ByKey(((None, tuple(sorted(least))),))
+        shared.append(route)
+    return shared
+
+
+def _general(route: Route) -> tuple[str, ...]:
+    """The columns by which events of all types go."""
+    return route.columns[0][1] if isinstance(route, ByKey) and route.columns[0][0] is None else ()

@@ -1,9 +1,10 @@
-"""A Spark session on this machine, for the demo, the tests and a first try."""
+"""A Spark session on this machine, for the demo, the tests and a first try; or on a cluster, with Kleene sent along."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,18 @@ if TYPE_CHECKING:
 
 _LOOPBACK = "127.0.0.1"
 _QUIET = Path(__file__).with_name("quiet.log4j2.properties").as_uri()
-_CONFIGURATION = {
-    "spark.driver.bindAddress": _LOOPBACK,
-    "spark.driver.host": _LOOPBACK,
+_QUIETLY = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET}",
     "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCALLY = {
+    **_QUIETLY,
+    "spark.driver.bindAddress": _LOOPBACK,
+    "spark.driver.host": _LOOPBACK,
+    "spark.python.daemon.module": "kleene.spark.daemon",
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
 }
 
 
@@ -32,15 +37,30 @@ def local_session(cores: str = "local[2]", **conf: str) -> SparkSession:
     cores   Spark's master: `local[2]`, `local[*]`, or `local[2,3]` to try a failed task again
     conf    further settings, which go before these: local_session(**{"spark.sql.shuffle.partitions": "8"})
     """
+    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    return _session(cores, {**_LOCALLY, **conf})
+
+
+def cluster_session(master: str, archive: Path, **conf: str) -> SparkSession:
+    """A session on a cluster to whose executors Kleene comes in an archive (`kleene archive` makes one).
+
+    master   for example `spark://host:7077`
+    conf     further settings, which go before these
+    """
+    from kleene.spark.shipping import executor_options
+
+    return _session(master, {**_QUIETLY, **executor_options(archive), **conf})
+
+
+def _session(master: str, configuration: Mapping[str, str]) -> SparkSession:
     ensure_java()
     # Otherwise tasks run the first `python3` on PATH, where Kleene is not installed.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise MissingPackage("PySpark is not installed", hint="pip install 'kleene[spark]'") from None
-    builder = SparkSession.builder.master(cores).appName("kleene")
-    for name, value in {**_CONFIGURATION, **conf}.items():
+    builder = SparkSession.builder.master(master).appName("kleene")
+    for name, value in configuration.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

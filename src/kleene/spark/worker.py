@@ -1,4 +1,4 @@
-"""What a task does with a bucket: read the queries again from their text, and run them on the bucket's events.
+"""What a task does with packed events: read the queries again from their text, and run them slot by slot.
 
 Only plain data travels: texts, names, parameters, the description of the columns. Kleene itself must be installed where
 the tasks run.
@@ -7,81 +7,152 @@ the tasks run.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from kleene.errors import KleeneError
-from kleene.evaluation import evaluate
+from kleene.frames.arrow import as_integers
+from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.lang import parse_declarations
 from kleene.lang.format import format_declaration
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 from kleene.plan.settings import Budget, Policy, Settings
+from kleene.spark.packing import Slices, from_bytes, to_bytes, unpack
+from kleene.spark.slot import RANK, Made, Part, Work, made_in
 
 # What a task is told: made by `errand`, plain enough to be JSON but for parameters and bytes.
 Errand = Mapping[str, Any]
+
+# What leaves a task that serves several outputs: of which query, what, how many rows, and the rows as Arrow bytes.
+ENVELOPE = pa.schema([("query", pa.int32()), ("kind", pa.string()), ("number", pa.int64()), ("rows", pa.binary())])
+ENVELOPE_DDL = "query int, kind string, number bigint, rows binary"
 
 
 def errand(
     queries: Sequence[Query],
     schema: Schema,
     columns: pa.Schema,
+    parts: Iterable[Part],
     *,
-    several: bool,
-    output: str,
-    returned: pa.Schema,
+    several: bool = False,
+    output: str | None = None,
+    returned: pa.Schema | None = None,
     settings: Settings | None = None,
 ) -> Errand:
     """What a task must know.
 
     columns    the events' columns as the driver knows them
-    output     `matches` or `timeouts`
+    output     `matches` or `timeouts`; None: all of them, in envelopes
     returned   the columns of that output, as Spark expects them
     """
     return {
         "queries": [_described(query) for query in queries],
         "schema": describe_schema(schema),
         "columns": columns.serialize().to_pybytes(),
+        "parts": [asdict(part) for part in parts],
         "several": several,
         "output": output,
-        "returned": returned.serialize().to_pybytes(),
+        "returned": None if returned is None else returned.serialize().to_pybytes(),
         "settings": _plain_settings(settings or Settings()),
     }
 
 
-def task(given: Errand) -> Callable[[pa.Table], pa.Table]:
-    """The function that Spark calls with each bucket."""
+def task(given: Errand) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark calls with the packed events of a task, by slot and then by time."""
 
-    def on_bucket(events: pa.Table) -> pa.Table:
-        return run(given, events)
+    def on_packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return run(given, batches)
 
-    return on_bucket
+    return on_packed
 
 
-def run(given: Errand, events: pa.Table) -> pa.Table:
-    """One output of the queries on one bucket."""
-    # Columns come numbered, timestamps in the session's time zone, and strings as wide as its settings say.
-    columns = _arrow_schema(given["columns"])
-    table = events.rename_columns(columns.names).cast(columns)
-    queries = [Query(**described) for described in given["queries"]]
+def run(given: Errand, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The output of the queries on some slots."""
+    work = work_from(given)
+    returned = None if given["returned"] is None else _arrow_schema(given["returned"])
     try:
         with _quietly():
-            made = evaluate(
-                table,
-                queries,
-                schema=schema_from(given["schema"]),
-                several=given["several"],
-                settings=_settings(given["settings"]),
-            )
+            for slot, pieces in unpack(batches):
+                for made in made_in(work, slot, pieces):
+                    if returned is None:
+                        yield _enveloped(made)
+                    elif made.kind == given["output"] and made.query == 0 and made.rows is not None:
+                        yield from fitted(made.rows, returned).to_batches()
     except KleeneError as error:
         # Spark passes on the text of the traceback, in which our own frames would only hide the message.
         raise error.with_traceback(None) from None
-    found: pa.Table = getattr(made, given["output"])
-    return found.cast(_arrow_schema(given["returned"]))
+
+
+def fitted(rows: pa.Table, columns: pa.Schema) -> pa.Table:
+    """Rows with exactly these columns; timeouts of one query lack those of others."""
+    for place, name in enumerate(columns.names):
+        if name not in rows.column_names:
+            rows = rows.add_column(place, name, pa.nulls(rows.num_rows, columns.field(name).type))
+    return rows.select(columns.names).cast(columns)
+
+
+def work_from(given: Errand) -> Work:
+    """The queries and what is to be done with them, read from what a task was told."""
+    return Work(
+        [Query(**described) for described in given["queries"]],
+        schema_from(given["schema"]),
+        _arrow_schema(given["columns"]),
+        [_part(plain) for plain in given["parts"]],
+        several=given["several"],
+        settings=_settings(given["settings"]),
+    )
+
+
+def _part(plain: Mapping[str, Any]) -> Part:
+    slices = plain["slices"]
+    return Part(**{**plain, "slices": None if slices is None else Slices(**slices)})
+
+
+def _enveloped(made: Made) -> pa.RecordBatch:
+    values = [[made.query], [made.kind], [made.number], [None if made.rows is None else to_bytes(made.rows)]]
+    columns = [pa.array(value, field.type) for value, field in zip(values, ENVELOPE, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=ENVELOPE)
+
+
+def opener(returned: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that takes rows with these columns out of their envelopes."""
+    described = returned.serialize().to_pybytes()
+
+    def on_envelopes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return opened(batches, described)
+
+    return on_envelopes
+
+
+def opened(batches: Iterator[pa.RecordBatch], returned: bytes) -> Iterator[pa.RecordBatch]:
+    columns = _arrow_schema(returned)
+    for batch in batches:
+        for rows in batch.column(ENVELOPE.get_field_index("rows")):
+            yield from fitted(from_bytes(rows.as_buffer()), columns).to_batches()
+
+
+def chooser(start: int, end: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that chooses matches that do not overlap, offered in order; these columns say when they are."""
+
+    def on_matches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return chosen(batches, start, end)
+
+    return on_matches
+
+
+def chosen(batches: Iterator[pa.RecordBatch], start: int, end: int) -> Iterator[pa.RecordBatch]:
+    from kleene.engine.overlap import Chooser
+
+    choosing = Chooser()
+    for batch in batches:
+        flags = choosing.chosen(*(to_numpy(as_integers(batch.column(place))) for place in (start, end)))
+        yield batch.filter(to_arrow(flags)).drop_columns([RANK])
 
 
 def describe_schema(schema: Schema) -> Mapping[str, Any]:
@@ -114,11 +185,13 @@ def _plain_settings(settings: Settings) -> Mapping[str, Any]:
         "matches_per_event": budget.matches_per_event,
         "runs_per_partition": budget.runs_per_partition,
         "policy": budget.policy.name,
+        "state_bytes": budget.state_bytes,
     }
 
 
 def _settings(plain: Mapping[str, Any]) -> Settings:
-    budget = Budget(plain["matches_per_event"], plain["runs_per_partition"], policy=Policy[plain["policy"]])
+    policy = Policy[plain["policy"]]
+    budget = Budget(plain["matches_per_event"], plain["runs_per_partition"], plain["state_bytes"], policy)
     return Settings(frozenset(plain["without"]), budget, plain["graphs"])
 
 

@@ -1,0 +1,36 @@
+"""The process from which Spark forks its Python workers, with everything loaded that each of them would load.
+
+Set `spark.python.daemon.module` to `kleene.spark.daemon`. Nothing may be printed here: Spark reads the output.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+_FIRST = "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 9"
+_THEN = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { [id] AND a[i].x > a[i-1].x } WITHIN 9"
+
+
+def load() -> None:
+    """Load the engine and its kernels by small matches; without them workers only start more slowly."""
+    import pyarrow as pa
+
+    from kleene.evaluation import evaluate
+    from kleene.pattern.query import Query
+    from kleene.spark import worker
+
+    assert worker.task is not None
+    logging.getLogger("kleene").setLevel(logging.ERROR)
+    events = pa.table({"type": ["A", "A", "B"], "ts": [1, 2, 3], "id": [1, 1, 1], "x": [1, 2, 3]})
+    for text in (_FIRST, _THEN):
+        evaluate(events, [Query(text)])
+    logging.getLogger("kleene").setLevel(logging.NOTSET)
+
+
+if __name__ == "__main__":
+    from pyspark.daemon import manager
+
+    with suppress(Exception):
+        load()
+    manager()

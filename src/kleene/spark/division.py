@@ -1,0 +1,172 @@
+"""The events of a run, divided and packed: pruned by the JVM, given a slot for each group of queries, and exchanged."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions
+
+from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import Schema
+from kleene.plan.settings import Exchange
+from kleene.spark.numbered import Numbered
+from kleene.spark.packing import PACKED_DDL, Group, Slices, pack
+from kleene.spark.pruning import columns_needed, useful
+from kleene.spark.routing import ByKey, ByTime, OneTask, Route, selects_afterwards
+from kleene.spark.slices import slices_of
+from kleene.spark.slot import Part
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_LOG = logging.getLogger("kleene.spark")
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+# Several buckets a task, so that tasks are of about the same size.
+_BUCKETS_A_TASK = 4
+
+
+def divide(
+    events: Numbered,
+    queries: Sequence[BoundQuery],
+    routes: Sequence[Route],
+    exchange: Exchange,
+    *,
+    whole: bool = False,
+) -> tuple[DataFrame, tuple[Part, ...]]:
+    """The events as packed rows that have not been exchanged yet, and what their slots mean.
+
+    whole   whether events keep columns that no query reads or returns
+    """
+    needed = tuple(events.columns.names) if whole else columns_needed(queries, events.columns)
+    served: dict[tuple[Route, bool], list[int]] = {}
+    for number, (query, route) in enumerate(zip(queries, routes, strict=True)):
+        served.setdefault((route, selects_afterwards(query, route)), []).append(number)
+    legs: list[_Leg] = []
+    base = 0
+    for (route, finds), numbers in served.items():
+        own = [queries[number] for number in numbers]
+        columns = needed if whole else columns_needed(own, events.columns)
+        wanted = _wanted(own, route, events)
+        slots, slices = _slots(events, own[0].schema, route, wanted, exchange)
+        by_end = isinstance(route, ByTime) and route.by_end
+        part = Part(tuple(numbers), columns, base, slots, slices, by_end, finds)
+        legs.append(_Leg(part, wanted, _slot(events, route, slots, own[0].schema)))
+        base += slots
+        _say(own, route, slots)
+    wanted_by_some = [leg.wanted for leg in legs if leg.wanted is not None]
+    if len(wanted_by_some) == len(legs):
+        events = events.where(reduce(or_, wanted_by_some))
+    slots_of_all = [leg.routed.alias(f"g{number}") for number, leg in enumerate(legs)]
+    chosen = events.frame.select(*(events.column(name) for name in needed), *slots_of_all)
+    groups = tuple(_group(leg.part, needed, number, queries[0].schema) for number, leg in enumerate(legs))
+    return chosen.mapInArrow(_packer(groups), PACKED_DDL), tuple(leg.part for leg in legs)
+
+
+@dataclass(frozen=True)
+class _Leg:
+    """A part of a division, which events it wants (None: all), and the column that says where they go."""
+
+    part: Part
+    wanted: Column | None
+    slot: Column
+
+    @property
+    def routed(self) -> Column:
+        slot = self.slot if self.wanted is None else functions.when(self.wanted, self.slot)
+        return slot.cast("int")
+
+
+def _slots(
+    events: Numbered, schema: Schema, route: Route, wanted: Column | None, exchange: Exchange
+) -> tuple[int, Slices | None]:
+    """How many slots a route has; slices of time are cut here, which looks at the times of the events."""
+    tasks = shuffle_partitions(events.frame.sparkSession)
+    if isinstance(route, ByKey):
+        return exchange.buckets or _BUCKETS_A_TASK * tasks, None
+    if isinstance(route, OneTask):
+        return 1, None
+    relevant = events if wanted is None else events.where(wanted)
+    slices = slices_of(relevant.frame, events.name(schema.time), route, width=exchange.slice_width, tasks=tasks)
+    return slices.number, slices
+
+
+def exchanged(packed: DataFrame) -> DataFrame:
+    """Packed rows by slot, those of a slot in the order of time."""
+    return packed.repartition("slot").sortWithinPartitions("slot", "begin")
+
+
+def shuffle_partitions(session: SparkSession) -> int:
+    setting = str(session.conf.get(_SHUFFLE_PARTITIONS, ""))
+    # Some platforms say `auto`.
+    return int(setting) if setting.isdigit() else 200
+
+
+def _packer(groups: tuple[Group, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def packer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return pack(batches, groups)
+
+    return packer
+
+
+def _group(part: Part, needed: tuple[str, ...], number: int, schema: Schema) -> Group:
+    places = tuple(needed.index(name) for name in part.columns)
+    return Group(
+        part.base,
+        places,
+        routed=len(needed) + number,
+        time=part.columns.index(schema.time),
+        start=None if schema.start is None else part.columns.index(schema.start),
+        slices=part.slices,
+    )
+
+
+def _wanted(queries: Sequence[BoundQuery], route: Route, events: Numbered) -> Column | None:
+    """What an event must satisfy to go to a group; None: every event does.
+
+    A NULL key is in no partition: such an event matches nothing, is counted in no window and breaks no contiguity (the
+    semantics page §3), so it stays behind.
+    """
+    options = [useful(query, events) for query in queries]
+    known = [option for option in options if option is not None]
+    conditions = [reduce(or_, known)] if known and len(known) == len(options) else []
+    if isinstance(route, ByKey) and route.columns[0][0] is None:
+        conditions += [events.column(name).isNotNull() for name in route.columns[0][1]]
+    return reduce(and_, conditions) if conditions else None
+
+
+def _slot(events: Numbered, route: Route, slots: int, schema: Schema) -> Column:
+    if not isinstance(route, ByKey):
+        return functions.lit(0)
+    if len({names for _, names in route.columns}) == 1:
+        return _bucket(events, route.columns[0][1], slots)
+    kind = events.column(schema.type)
+    chosen = functions.when(functions.lit(False), functions.lit(0))
+    for name, columns in route.columns:
+        chosen = chosen.when(kind == functions.lit(name), _bucket(events, columns, slots))
+    return chosen
+
+
+def _bucket(events: Numbered, columns: Sequence[str], buckets: int) -> Column:
+    return functions.pmod(functions.hash(*(_hashable(events, name) for name in columns)), functions.lit(buckets))
+
+
+def _hashable(events: Numbered, name: str) -> Column:
+    """0.0 and -0.0 are equal but have other bits. A NaN key is in no partition, so its bucket does not matter."""
+    column = events.column(name)
+    if pa.types.is_floating(events.type(name)):
+        return functions.when(column == 0, functions.lit(0.0)).otherwise(column.cast("double"))
+    return column
+
+
+def _say(queries: Sequence[BoundQuery], route: Route, slots: int) -> None:
+    if isinstance(route, OneTask):
+        _LOG.warning("%s", route.describe())
+    else:
+        names = ", ".join(f"`{query.name}`" for query in queries)
+        _LOG.info("%s: %d %s", names, slots, route.describe())

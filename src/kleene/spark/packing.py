@@ -1,0 +1,198 @@
+"""Events packed by slot: a few rows of Arrow bytes cross the exchange, not millions of rows.
+
+A slot is a bucket of keys, a slice of time, or everything. Each packed row holds events of one slot in time order, and
+says when the first of them ends; a task that takes the packed rows of a slot by that time knows how far time has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kleene.frames.arrow import as_integers
+from kleene.frames.numbers import to_arrow, to_numpy
+
+Ints = npt.NDArray[np.int64]
+
+PACKED = pa.schema([("slot", pa.int32()), ("begin", pa.int64()), ("events", pa.binary())])
+PACKED_DDL = "slot int, begin bigint, events binary"
+# So many rows, or bytes, are sorted and packed at a time.
+_MOST_ROWS, _MOST_BYTES = 1 << 18, 64 << 20
+# A packed row holds no more events, so that a slot with many can be read in the order of time.
+_MOST_PACKED = 1 << 15
+
+
+@dataclass(frozen=True)
+class Group:
+    """Queries that are given the same events, divided in the same way.
+
+    base     the number of its first slot
+    places   the columns that its events keep, by their places in the input
+    routed   the place of the column that says where an event goes; NULL: not to this group
+    time     the place, among those, of the column that says when an event ends; `start` of the one when it starts
+    slices   how time is cut; None when the routed column is the slot
+    """
+
+    base: int
+    places: tuple[int, ...]
+    routed: int
+    time: int
+    start: int | None = None
+    slices: Slices | None = None
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Time cut into slices, each with what lies around it.
+
+    bounds   where slices begin, in steps of the time column, but for the first
+    before   how long before its slice an event must not start, and `after` how long after it it must not end;
+             where neighbours are counted, these are numbers of slices
+    """
+
+    bounds: tuple[int, ...]
+    before: int
+    after: int
+    neighbours: bool = False
+
+    @property
+    def number(self) -> int:
+        return len(self.bounds) + 1
+
+    def owner(self, times: Ints) -> Ints:
+        """The slice that a time lies in."""
+        return np.searchsorted(np.array(self.bounds, np.int64), times, side="right")
+
+    def spread(self, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+        """The events, by place, and the slices that need them: one row for each pair."""
+        if self.neighbours:
+            own = self.owner(end)
+            first, last = np.maximum(own - self.after, 0), np.minimum(own + self.before, self.number - 1)
+        else:
+            bounds = np.array(self.bounds, np.int64)
+            first = np.searchsorted(bounds, _shifted(end, -self.after), side="left")
+            last = np.searchsorted(bounds, _shifted(start, self.before), side="right")
+        copies = np.maximum(last - first + 1, 0)
+        events = np.repeat(np.arange(len(end)), copies)
+        within = np.arange(len(events)) - np.repeat(np.cumsum(copies) - copies, copies)
+        return events, np.repeat(first, copies) + within
+
+
+def _shifted(times: Ints, by: int) -> Ints:
+    """Times moved, but not over the edge of what 64 bits hold."""
+    info = np.iinfo(np.int64)
+    by = min(max(by, info.min + 1), info.max)
+    return np.maximum(times, info.min - by) + by if by < 0 else np.minimum(times, info.max - by) + by
+
+
+# Packing -----------------------------------------------------------------------------------------------------------
+
+
+def pack(batches: Iterator[pa.RecordBatch], groups: Sequence[Group]) -> Iterator[pa.RecordBatch]:
+    """Events as packed rows."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _MOST_ROWS or size >= _MOST_BYTES:
+            yield from _packed(pa.Table.from_batches(held), groups)
+            held, rows, size = [], 0, 0
+    if rows:
+        yield from _packed(pa.Table.from_batches(held), groups)
+
+
+def _packed(table: pa.Table, groups: Sequence[Group]) -> Iterator[pa.RecordBatch]:
+    whole = table.combine_chunks()
+    for group in groups:
+        events, slots, times = _routed(whole, group)
+        if len(slots):
+            yield _written(events, slots, times)
+
+
+def _routed(table: pa.Table, group: Group) -> tuple[pa.Table, Ints, Ints]:
+    """The events of a group by slot and time, with both."""
+    routed = table.column(group.routed)
+    events = table.select(list(group.places))
+    if routed.null_count:
+        here = routed.is_valid()
+        events, routed = events.filter(here), routed.filter(here)
+    times = _integers(events.column(group.time))
+    slots = to_numpy(routed).astype(np.int64)
+    rows = None
+    if group.slices is not None:
+        start = times if group.start is None else _integers(events.column(group.start))
+        rows, slots = group.slices.spread(start, times)
+        times = times[rows]
+    order = np.lexsort((times, slots))
+    taken = events.take(to_arrow(order if rows is None else rows[order]))
+    return taken, slots[order] + group.base, times[order]
+
+
+def _written(events: pa.Table, slots: Ints, times: Ints) -> pa.RecordBatch:
+    """One packed row a slot, or several in the order of time."""
+    changes = np.flatnonzero(slots[1:] != slots[:-1]) + 1
+    first = np.concatenate(([0], changes))
+    length = np.diff(np.concatenate((first, [len(slots)])))
+    pieces = -(-length // _MOST_PACKED)
+    begin = np.repeat(first, pieces) + _MOST_PACKED * (
+        np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    )
+    size = np.minimum(np.repeat(first + length, pieces) - begin, _MOST_PACKED)
+    sink = pa.BufferOutputStream()
+    ends = [0]
+    for at, count in zip(begin.tolist(), size.tolist(), strict=True):
+        _write(events.slice(at, count), sink)
+        ends.append(sink.tell())
+    offsets = pa.py_buffer(np.array(ends, np.int32))
+    blobs = pa.BinaryArray.from_buffers(pa.binary(), len(begin), [None, offsets, sink.getvalue()])
+    return pa.RecordBatch.from_arrays(
+        [to_arrow(slots[begin].astype(np.int32)), to_arrow(times[begin]), blobs], schema=PACKED
+    )
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    _write(table, sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _integers(column: pa.ChunkedArray) -> Ints:
+    return to_numpy(as_integers(column)).astype(np.int64, copy=False)
+
+
+# Unpacking ---------------------------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    slot: int
+    begin: int
+    events: pa.Table
+
+
+def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Piece]]]:
+    """The slots among packed rows, which must stand by slot and then by time; each with its pieces."""
+    return groupby(_pieces(batches), key=lambda piece: piece.slot)
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+    for batch in batches:
+        slots, begins, blobs = batch.columns
+        for row in range(batch.num_rows):
+            yield Piece(slots[row].as_py(), begins[row].as_py(), from_bytes(blobs[row].as_buffer()))
+
+
+def from_bytes(blob: pa.Buffer) -> pa.Table:
+    with pa.ipc.open_stream(blob) as reader:
+        return reader.read_all()

@@ -1,0 +1,231 @@
+"""One slot of a division: its events in the order of time, its queries, what they make.
+
+Events go through engines piece by piece, so that memory follows the window and not the slot. What no engine runs, what
+has no window, and queries that feed each other take the slot's events at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kleene.engine.compiling import why_not_compiled
+from kleene.engine.engine import Batch, Engine
+from kleene.evaluation import evaluate
+from kleene.frames.arrow import as_integers, schema_on
+from kleene.frames.numbers import to_arrow, to_numpy
+from kleene.frames.results import several_schema, several_table
+from kleene.lang.tree import OutputMode
+from kleene.pattern.feeding import types_read
+from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.schema import Schema
+from kleene.plan.settings import Settings
+from kleene.spark.packing import Piece, Slices
+
+# So many events wait before they are matched.
+_MOST_WAITING = 1 << 18
+RANK = "kleene rank"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A group of slots: which queries it serves, and which columns its events have.
+
+    queries   by number
+    base      the number of its first slot, of so many `slots`
+    slices    how time is cut, where it is; a match belongs to the slice in which it ends (`by_end`) or begins
+    finds     whether NON_OVERLAP is left to whoever sees the matches of all slots; each then has its rank in its slot
+    """
+
+    queries: tuple[int, ...]
+    columns: tuple[str, ...]
+    base: int
+    slots: int
+    slices: Slices | None = None
+    by_end: bool = False
+    finds: bool = False
+
+
+class Made(NamedTuple):
+    """Rows of an output of a query, or a number to be added up."""
+
+    query: int
+    kind: str
+    number: int
+    rows: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a task knows."""
+
+    queries: Sequence[Query]
+    schema: Schema
+    columns: pa.Schema
+    parts: Sequence[Part]
+    several: bool = False
+    settings: Settings = field(default_factory=Settings)
+
+    def part_of(self, slot: int) -> Part:
+        return next(part for part in self.parts if part.base <= slot < part.base + part.slots)
+
+    @cached_property
+    def bound(self) -> Mapping[int, BoundQuery]:
+        """The queries that need no other one."""
+        made = {query.tree.returns.into for query in self.queries if query.tree.returns is not None}
+        known = schema_on(self.columns, self.schema)
+        return {
+            number: query.bind(known)
+            for number, query in enumerate(self.queries)
+            if not made.intersection(types_read(query, known))
+        }
+
+    @cached_property
+    def in_pieces(self) -> frozenset[int]:
+        """The queries that an engine can run piece by piece."""
+        return frozenset(
+            number
+            for number, query in self.bound.items()
+            if query.window is not None and why_not_compiled(query, self.columns, self.settings) is None
+        )
+
+
+def made_in(work: Work, slot: int, pieces: Iterable[Piece]) -> Iterator[Made]:
+    """Everything that the queries of a slot make of its events."""
+    part = work.part_of(slot)
+    seen = _Counted(part, slot, work.schema.time)
+    tables = ((piece.begin, seen.of(_named(piece.events, part, work.columns))) for piece in pieces)
+    made = _in_pieces(work, part, tables) if work.in_pieces.issuperset(part.queries) else _at_once(work, part, tables)
+    for one in made:
+        if one.rows is None or part.slices is None:
+            yield one
+            continue
+        rows = _owned(one.kind, one.rows, part, slot)
+        yield Made(one.query, one.kind, rows.num_rows, rows)
+    yield Made(part.queries[0], "kept", seen.events)
+
+
+def _named(events: pa.Table, part: Part, columns: pa.Schema) -> pa.Table:
+    """Columns come numbered, timestamps in the session's time zone, and strings as wide as its settings say."""
+    return events.rename_columns(list(part.columns)).cast(pa.schema([columns.field(name) for name in part.columns]))
+
+
+def _owned(kind: str, rows: pa.Table, part: Part, slot: int) -> pa.Table:
+    """The rows that belong to this slice; its neighbours find the others."""
+    here = _own(rows.column("end" if part.by_end and kind == "matches" else "start"), part, slot)
+    return rows if here.all() else rows.filter(to_arrow(here))
+
+
+def _own(times: pa.ChunkedArray, part: Part, slot: int) -> npt.NDArray[np.bool_]:
+    assert part.slices is not None
+    own: npt.NDArray[np.bool_] = part.slices.owner(to_numpy(as_integers(times))) == slot - part.base
+    return own
+
+
+class _Counted:
+    """How many events a slot has of its own: those from around a slice are counted elsewhere."""
+
+    def __init__(self, part: Part, slot: int, time: str) -> None:
+        self._part, self._slot, self._time = part, slot, time
+        self.events = 0
+
+    def of(self, table: pa.Table) -> pa.Table:
+        if self._part.slices is None:
+            self.events += table.num_rows
+        else:
+            self.events += int(_own(table.column(self._time), self._part, self._slot).sum())
+        return table
+
+
+# Piece by piece ----------------------------------------------------------------------------------------------------
+
+
+def _in_pieces(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Made]:
+    engines = {number: Engine(_asked(work, part, number), work.settings) for number in part.queries}
+    rank = 0
+    for batch, watermark in _batches(tables):
+        for number, engine in engines.items():
+            given = [engine.process(batch, watermark)]
+            if watermark is None:
+                given.append(engine.finish())
+            for one in given:
+                for made in _made(number, one):
+                    yield _in_one_table(work, made) if work.several else _ranked(made, part, rank)
+                    rank += made.number
+    for number, engine in engines.items():
+        if engine.statistics.dropped:
+            yield Made(number, "dropped", engine.statistics.dropped)
+
+
+def _batches(tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table, int | None]]:
+    """A slot's events in batches worth a call, each with how far time has come; None at the end."""
+    waiting: list[pa.Table] = []
+    size = 0
+    for begin, table in tables:
+        if size >= _MOST_WAITING:
+            # Nothing before the next piece is still to come.
+            yield pa.concat_tables(waiting), begin
+            waiting, size = [], 0
+        waiting.append(table)
+        size += table.num_rows
+    yield pa.concat_tables(waiting), None
+
+
+def _asked(work: Work, part: Part, number: int) -> BoundQuery:
+    query = work.bound[number]
+    if work.several:
+        return query.listing()
+    return replace(query, output=OutputMode.ALL) if part.finds else query
+
+
+def _in_one_table(work: Work, made: Made) -> Made:
+    """What a query made, as part of the outputs of all."""
+    rows = made.rows
+    if made.kind == "matches" and rows is not None:
+        rows = several_table([rows], several_schema(work.bound[made.query], work.columns))
+    return made._replace(query=0, rows=rows)
+
+
+def _made(number: int, batch: Batch) -> Iterator[Made]:
+    for kind in ("matches", "timeouts", "compressed"):
+        rows: pa.Table | None = getattr(batch, kind)
+        if rows is not None and rows.num_rows:
+            yield Made(number, kind, rows.num_rows, rows)
+
+
+def _ranked(made: Made, part: Part, first: int) -> Made:
+    """With the order in which matches were found, where somebody else selects among them."""
+    if not part.finds or made.kind != "matches" or made.rows is None:
+        return made
+    ranks = to_arrow(np.arange(first, first + made.number, dtype=np.int64))
+    return made._replace(rows=made.rows.append_column(RANK, ranks))
+
+
+# At once -----------------------------------------------------------------------------------------------------------
+
+
+def _at_once(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Made]:
+    table = _filled(pa.concat_tables([table for _, table in tables]), work.columns)
+    listed = [work.queries[number] for number in part.queries]
+    for place, number in enumerate(part.queries[:1] if work.several else part.queries):
+        # The result is that of the first query; those that feed it may follow.
+        queries = [listed[place], *listed[:place], *listed[place + 1 :]]
+        made = evaluate(table, queries, schema=work.schema, several=work.several, settings=work.settings)
+        for kind in ("matches", "timeouts", "compressed"):
+            rows: pa.Table | None = getattr(made, kind)
+            if rows is not None:
+                yield Made(0 if work.several else number, kind, rows.num_rows, rows)
+
+
+def _filled(table: pa.Table, columns: pa.Schema) -> pa.Table:
+    """With the columns that nobody reads, since the queries' types may declare them."""
+    for place, name in enumerate(columns.names):
+        if name not in table.column_names:
+            table = table.add_column(place, name, pa.nulls(table.num_rows, columns.field(name).type))
+    return table

@@ -1,0 +1,113 @@
+"""Patterns in SQL: `KLEENE(table, 'PATTERN …')` stands where a table can stand.
+
+    SELECT s.tag_id, e.ts
+    FROM KLEENE(readings, 'PATTERN SEQ(Shelf s, !(Till t), Exit e) WHERE [tag_id] WITHIN 12 hours')
+
+Each call becomes a temporary view over the matches, and Spark reads the rest of the statement. The table is a name, or
+a query in parentheses; the pattern is a string in '…' ('' is a quote in it), "…" or $$…$$.
+
+A table function in Python would be given the rows one by one: Spark's Arrow table functions, which are given batches,
+cannot have columns that depend on their arguments (seen in PySpark 4.3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from kleene.errors import BadStatement, Span
+from kleene.pattern.query import Query
+from kleene.plan.settings import Settings
+from kleene.spark.batch import spark_outputs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# What must be passed over as a whole: strings, quoted names and comments. Then what a call is made of.
+_TOKEN = re.compile(
+    r"""
+    (?P<string> '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | \$\$.*?\$\$ )
+    | `(?:[^`]|``)*` | --[^\n]* | /\*.*?\*/
+    | (?P<call> \bKLEENE\s*\( )
+    | (?P<open> \( ) | (?P<close> \) ) | (?P<comma> , )
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+
+
+def sql(session: SparkSession, statement: str, *, settings: Settings | None = None) -> DataFrame:
+    """Run a statement of SQL in which patterns stand as `KLEENE(table, 'PATTERN …')`."""
+    made, end = [], 0
+    for call in _calls(statement):
+        name = _view(session, statement, call, settings)
+        made += [statement[end : call.begin], name]
+        end = call.end
+    return session.sql("".join([*made, statement[end:]]))
+
+
+class _Call:
+    """One call: where it stands, its table and its pattern."""
+
+    def __init__(self, statement: str, begin: int, tokens: Iterator[re.Match[str]]) -> None:
+        self.begin = begin
+        depth, arguments, strings = 1, [], []
+        opened = next_argument = -1
+        for token in tokens:
+            kind = token.lastgroup
+            if opened < 0:
+                opened = next_argument = _after_call(statement, begin)
+            if kind in ("open", "call"):
+                depth += 1
+            elif kind == "close":
+                depth -= 1
+            elif kind == "string" and depth == 1:
+                strings.append(token)
+            if (kind == "comma" and depth == 1) or depth == 0:
+                arguments.append((next_argument, token.start()))
+                next_argument = token.end()
+            if depth == 0:
+                self.end = token.end()
+                break
+        else:
+            raise _wrong(statement, begin, len(statement), "this call of KLEENE has no end")
+        if len(arguments) != 2 or len(strings) != 1 or strings[0].start() < arguments[1][0]:
+            raise _wrong(statement, begin, self.end, "KLEENE takes a table and a pattern")
+        self.table = statement[slice(*arguments[0])].strip()
+        self.text = _unquoted(strings[0][0])
+
+
+def _calls(statement: str) -> list[_Call]:
+    tokens = _TOKEN.finditer(statement)
+    return [_Call(statement, token.start(), tokens) for token in tokens if token.lastgroup == "call"]
+
+
+def _after_call(statement: str, begin: int) -> int:
+    return statement.index("(", begin) + 1
+
+
+def _unquoted(literal: str) -> str:
+    if literal.startswith("$$"):
+        return literal[2:-2]
+    quote = literal[0]
+    return literal[1:-1].replace(2 * quote, quote).replace("\\" + quote, quote)
+
+
+def _view(session: SparkSession, statement: str, call: _Call, settings: Settings | None) -> str:
+    if not call.table:
+        raise _wrong(statement, call.begin, call.end, "KLEENE takes a table and a pattern")
+    inner = call.table[1:-1] if call.table.startswith("(") else None
+    events = session.table(call.table) if inner is None else sql(session, inner, settings=settings)
+    matches, _, _ = spark_outputs(events, [Query(call.text)], schema=None, several=False, settings=settings)
+    name = "kleene_" + blake2b(f"{call.table}\0{call.text}".encode(), digest_size=8).hexdigest()
+    matches.createOrReplaceTempView(name)
+    return name
+
+
+def _wrong(statement: str, begin: int, end: int, message: str) -> BadStatement:
+    error = BadStatement(
+        message, Span(begin, end), hint="for example KLEENE(events, 'PATTERN SEQ(A a, B b) WITHIN 10')"
+    )
+    error.locate(statement, "statement")
+    return error

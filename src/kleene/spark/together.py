@@ -1,0 +1,133 @@
+"""Several queries in one pass over the data, each with outputs of its own.
+
+One scan with the union of the filters, one exchange, one run of every query; what they make stays in Spark's cache, as
+Arrow bytes, until it has been written wherever it should go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions
+
+from kleene.errors import UnknownKind, did_you_mean
+from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.schema import Schema
+from kleene.plan.settings import Settings
+from kleene.spark.batch import Prepared, apart, is_large, prepare
+from kleene.spark.division import exchanged
+from kleene.spark.slot import RANK
+from kleene.spark.types import as_spark_expects, spark_schema
+from kleene.spark.worker import ENVELOPE_DDL, opener, task
+from kleene.testing.process import Tables, table_outputs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a run did.
+
+    kept      events that were handed to engines; one that two groups of queries need counts twice
+    matches   by query, as `timeouts`; of OUTPUT COMPRESSED the rows
+    dropped   matches and partial matches over a budget, where its policy is to drop
+    """
+
+    kept: int
+    matches: Mapping[str, int]
+    timeouts: Mapping[str, int]
+    dropped: int
+
+
+def together(
+    events: DataFrame | Mapping[str, DataFrame],
+    queries: Sequence[Query],
+    *,
+    schema: Schema | None = None,
+    settings: Settings | None = None,
+) -> Together:
+    """Bind queries to events; a wrong query or a missing column is raised here, and no match is looked for yet."""
+    return Together(prepare(events, queries, schema=schema, several=False, settings=settings))
+
+
+class Together:
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+        names = [query.name for query in prepared.bound]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UnknownKind(f"two queries are called `{twice}`", hint="give each a name of its own")
+
+    @property
+    def queries(self) -> tuple[BoundQuery, ...]:
+        return self._prepared.bound
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """How the events of each query are divided."""
+        return tuple(route.describe() for route in self._prepared.routes)
+
+    @property
+    def bad_rows(self) -> DataFrame:
+        return self._prepared.bad_rows
+
+    @cached_property
+    def _envelopes(self) -> DataFrame:
+        told = self._prepared.errand()
+        return exchanged(self._prepared.packed).mapInArrow(task(told), ENVELOPE_DDL).persist()
+
+    def run(self) -> Counts:
+        """Run all queries; what they make is kept until `close`."""
+        added = functions.sum("number").alias("number")
+        rows = self._envelopes.groupBy("query", "kind").agg(added).collect()
+        number = {(row["query"], row["kind"]): row["number"] for row in rows}
+
+        def of(kind: str) -> dict[str, int]:
+            return {query.name: number.get((place, kind), 0) for place, query in enumerate(self.queries)}
+
+        return Counts(sum(of("kept").values()), of("matches"), of("timeouts"), sum(of("dropped").values()))
+
+    def matches(self, name: str) -> DataFrame:
+        place = self._place(name)
+        found = self._nothing(place).matches.schema
+        if not any(part.finds and place in part.queries for part in self._prepared.parts):
+            return self._opened("matches", place, found)
+        return apart(self._opened("matches", place, found.append(pa.field(RANK, pa.int64()))))
+
+    def timeouts(self, name: str) -> DataFrame | None:
+        place = self._place(name)
+        found = self._nothing(place).timeouts
+        return None if found is None else self._opened("timeouts", place, found.schema)
+
+    def compressed(self, name: str) -> DataFrame | None:
+        """The matches of events that completed too many, under the policy that emits these compressed."""
+        place = self._place(name)
+        found = self._nothing(place).compressed
+        return None if found is None else self._opened("compressed", place, found.schema)
+
+    def close(self) -> None:
+        if "_envelopes" in self.__dict__:
+            self._envelopes.unpersist()
+
+    def _opened(self, kind: str, place: int, columns: pa.Schema) -> DataFrame:
+        returned = as_spark_expects(columns, large=is_large(self._envelopes))
+        wanted = (functions.col("query") == place) & (functions.col("kind") == kind)
+        return self._envelopes.where(wanted).mapInArrow(opener(returned), spark_schema(columns))
+
+    def _place(self, name: str) -> int:
+        names = [query.name for query in self.queries]
+        if name not in names:
+            raise UnknownKind(f"no query is called `{name}`", hint=did_you_mean(name, names))
+        return names.index(name)
+
+    def _nothing(self, place: int) -> Tables:
+        """The outputs of a query on no events."""
+        given = list(self._prepared.queries)
+        queries = [given[place], *given[:place], *given[place + 1 :]]
+        empty = self._prepared.columns.empty_table()
+        return table_outputs(empty, queries, schema=self._prepared.schema, warned=True)

@@ -1,0 +1,169 @@
+"""Random queries and streams on Spark: the same answer with any number of buckets and any width of slices.
+
+A job costs more than a hundred tiny streams, so many pairs share one: each has slots of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.engine.agreement import case_of, content
+from tests.spark.comparing import to_spark
+
+from kleene.engine.timeline import integers
+from kleene.errors import KleeneError, UnusableColumn
+from kleene.evaluation import evaluate
+from kleene.frames.streams import to_table
+from kleene.pattern import Query, Schema
+from kleene.plan.settings import Exchange, Settings
+from kleene.testing.generators import STRATA, schema_of
+from kleene.testing.process import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kleene.spark.batch import Prepared
+
+# Pairs of each stratum, and how they are divided.
+PAIRS = 16
+EXCHANGES = (
+    Exchange(buckets=1, slice_width=1),
+    Exchange(buckets=3, slice_width=3),
+    Exchange(buckets=16, slice_width=6),
+)
+# Slots of a pair; none has as many.
+ROOM = 1 << 16
+
+counted: Counter[str] = Counter()
+
+
+@dataclass(frozen=True)
+class Pair:
+    query: Query
+    table: pa.Table
+    schema: Schema
+    expected: Tables
+
+
+def pairs(stratum: str, number: int) -> list[Pair]:
+    draw = random.Random(f"spark {stratum}")
+    found: list[Pair] = []
+    while len(found) < number:
+        case = case_of(draw, stratum)
+        schema = Schema(**schema_of(case))
+        query = Query(case.query_text, params=dict(case.params or {}))
+        try:
+            table, given = to_table(case.events, schema.declaring(query.tree.declarations))
+            found.append(Pair(query, table, given, evaluate(table, [query], schema=given)))
+        except KleeneError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES, ids=lambda exchange: f"{exchange.buckets}-{exchange.slice_width}")
+@pytest.mark.parametrize("stratum", [*STRATA, "timeouts"])
+def test_pairs(spark: SparkSession, stratum: str, exchange: Exchange) -> None:
+    given = pairs(stratum, PAIRS)
+    prepared = [on_spark(spark, pair, exchange) for pair in given]
+    usable = [(pair, made) for pair, made in zip(given, prepared, strict=True) if made is not None]
+    found = together([made for _, made in usable])
+    for number, (pair, made) in enumerate(usable):
+        rows = found.get((number, "matches"), [])
+        assert sorted(rows) == sorted(content(pair.expected.matches)), pair.query.text
+        late = found.get((number, "timeouts"), [])
+        assert sorted(late) == sorted(content(pair.expected.timeouts)), pair.query.text
+        counted[type(made.routes[0]).__name__] += 1
+        counted["with a match"] += bool(rows)
+        counted["pairs"] += 1
+
+
+def test_enough_pairs_ran(spark: SparkSession, record_property: Callable[[str, object], None]) -> None:
+    """Runs after the pairs; with only some of them it has nothing to say."""
+    if counted["pairs"] < PAIRS * len(EXCHANGES) * len(STRATA):
+        pytest.skip("not all strata ran")
+    record_property("counted", "on Spark, divided in three ways: " + ", ".join(f"{n} {k}" for k, n in counted.items()))
+    assert counted["pairs"] >= 3 * 300
+    assert counted["with a match"] >= counted["pairs"] // 3
+    assert min(counted["ByKey"], counted["ByTime"]) >= 100
+
+
+def in_process(table: pa.Table, schema: Schema) -> dict[str, Any]:
+    """What `slices` learns of the events by jobs of its own, which would take longer than everything else here."""
+    column = table.column(schema.time).drop_null()
+
+    def times_of(*_: object) -> tuple[int, Any]:
+        ordered = np.sort(integers(column))
+        places = np.linspace(0, max(len(ordered) - 1, 0), 1025).astype(np.int64)
+        return len(ordered), ordered[places] if len(ordered) else ordered
+
+    def numbers_of(_events: object, _time: object, cuts: list[int]) -> dict[int, int]:
+        return dict(Counter(np.searchsorted(cuts, integers(column), side="right").tolist()))
+
+    return {"times_of": times_of, "numbers_of": numbers_of}
+
+
+def on_spark(spark: SparkSession, pair: Pair, exchange: Exchange) -> Prepared | None:
+    from kleene.spark.batch import prepare
+
+    try:
+        events = to_spark(spark, pair.table).coalesce(1)
+    except (TypeError, UnusableColumn):
+        return None  # a type that Spark has not
+    settings = Settings(exchange=exchange)
+    with mock.patch.multiple("kleene.spark.slices", **in_process(pair.table, pair.schema)):
+        return prepare(events, [pair.query], schema=pair.schema, several=False, settings=settings)
+
+
+def together(prepared: list[Prepared]) -> dict[tuple[int, str], list[str]]:
+    """What each of the divided pairs gives, from one job: by number and kind, every row whole."""
+    from pyspark.sql import functions
+
+    from kleene.spark.division import exchanged
+    from kleene.spark.packing import from_bytes
+
+    errands = [made.errand() for made in prepared]
+    frames = [
+        made.packed.select((functions.col("slot") + number * ROOM).alias("slot"), "begin", "events")
+        for number, made in enumerate(prepared)
+    ]
+    packed: DataFrame = reduce(lambda left, right: left.union(right), frames)
+
+    def on_packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from kleene.spark.packing import to_bytes, unpack
+        from kleene.spark.slot import made_in
+        from kleene.spark.worker import work_from
+
+        for slot, pieces in unpack(batches):
+            number, own = divmod(slot, ROOM)
+            for made in made_in(work_from(errands[number]), own, pieces):
+                if made.rows is not None:
+                    rows = pa.array([to_bytes(made.rows)], pa.binary())
+                    yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([made.kind]), rows], ["n", "k", "r"])
+
+    found: dict[tuple[int, str], list[Any]] = {}
+    for row in exchanged(packed).mapInArrow(on_packed, "n bigint, k string, r binary").toArrow().to_pylist():
+        found.setdefault((row["n"], row["k"]), []).append(from_bytes(row["r"]))
+    return {key: rows_of(tables) for key, tables in found.items()}
+
+
+def rows_of(tables: list[pa.Table]) -> list[str]:
+    from kleene.spark.slot import RANK
+    from kleene.spark.worker import chosen
+
+    table = pa.concat_tables(tables)
+    if RANK in table.column_names:
+        # The task that selects among the matches of all slices.
+        ordered = table.sort_by([("end", "ascending"), ("start", "descending"), (RANK, "ascending")])
+        names = table.column_names
+        batches = chosen(iter(ordered.to_batches()), names.index("start"), names.index("end"))
+        table = pa.Table.from_batches(list(batches), pa.schema([f for f in table.schema if f.name != RANK]))
+    return content(table)
