@@ -43,6 +43,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     try:
         session = local_session("local[2]", **tiny)

@@ -42,12 +42,23 @@ class Pair:
     expected: Tables
 
 
+# Strata that take the lines of others, with these outputs.
+OTHERS = {
+    "timeouts": (["sequence", "kleene_any", "skip_till_next_match", "negation", "optional"], ["TIMEOUTS INTO late"]),
+    "timeouts_agreeing": (["agreeing"], ["TIMEOUTS INTO late"]),
+    "timeouts_mixed_ends": (["mixed_ends"], ["TIMEOUTS INTO late", "OUTPUT NON_OVERLAP TIMEOUTS INTO late"]),
+    "non_overlap_mixed_ends": (["mixed_ends"], ["OUTPUT NON_OVERLAP"]),
+    "compressed_mixed_ends": (["mixed_ends"], ["OUTPUT COMPRESSED"]),
+}
+
+
 def case_of(draw: random.Random, stratum: str) -> GeneratedCase:
-    """A random case of a stratum; that of timeouts takes the lines of others."""
-    if stratum != "timeouts":
+    """A random case of a stratum."""
+    if stratum not in OTHERS:
         return random_case(draw, stratum)
-    case = random_case(draw, draw.choice(["sequence", "kleene_any", "skip_till_next_match", "negation", "optional"]))
-    return replace(case, query_text=f"{case.query_text} TIMEOUTS INTO late")
+    lines, outputs = OTHERS[stratum]
+    case = random_case(draw, draw.choice(lines))
+    return replace(case, query_text=f"{case.query_text} {draw.choice(outputs)}")
 
 
 def pair_of(case: GeneratedCase) -> Pair | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,9 +13,9 @@ import pyarrow as pa
 import kleene
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
+
+    from kleene.spark.batch import Prepared
 
 KEYED = "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10"
 
@@ -88,3 +89,57 @@ def random_events(seed: int, count: int = 300) -> pa.Table:
         for _ in range(count)
     ]
     return pa.Table.from_pylist(made)
+
+
+# Many small runs in one job ----------------------------------------------------------------------------------------
+
+# Slots of a run; none has as many.
+ROOM = 1 << 16
+
+
+def run_together(prepared: Sequence[Prepared]) -> dict[tuple[int, str], pa.Table]:
+    """What the first query of each run gives, by number and kind, from one job: each run has slots of its own."""
+    from pyspark.sql import functions
+
+    from kleene.spark.division import exchanged
+    from kleene.spark.packing import from_bytes
+
+    errands = [made.errand() for made in prepared]
+    frames = [
+        made.packed.select((functions.col("slot") + number * ROOM).alias("slot"), "begin", "events")
+        for number, made in enumerate(prepared)
+    ]
+
+    def on_packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from kleene.spark.packing import to_bytes, unpack
+        from kleene.spark.slot import made_in
+        from kleene.spark.worker import work_from
+
+        works = {}
+        for slot, pieces in unpack(batches):
+            number, own = divmod(slot, ROOM)
+            if number not in works:
+                works[number] = work_from(errands[number])
+            for made in made_in(works[number], own, pieces):
+                if made.rows is not None and made.query == 0:
+                    rows = pa.array([to_bytes(made.rows)], pa.binary())
+                    yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([made.kind]), rows], ["n", "k", "r"])
+
+    packed: DataFrame = reduce(lambda left, right: left.union(right), frames)
+    found: dict[tuple[int, str], list[pa.Table]] = {}
+    for row in exchanged(packed).mapInArrow(on_packed, "n bigint, k string, r binary").toArrow().to_pylist():
+        found.setdefault((row["n"], row["k"]), []).append(from_bytes(row["r"]))
+    return {key: selected(pa.concat_tables(tables)) for key, tables in found.items()}
+
+
+def selected(table: pa.Table) -> pa.Table:
+    """What the task that sees the matches of all slices leaves of them, where there is one."""
+    from kleene.spark.slot import RANK
+    from kleene.spark.worker import chosen
+
+    if RANK not in table.column_names:
+        return table
+    ordered = table.sort_by([("end", "ascending"), ("start", "descending"), (RANK, "ascending")])
+    names = table.column_names
+    batches = chosen(iter(ordered.to_batches()), names.index("start"), names.index("end"))
+    return pa.Table.from_batches(list(batches), pa.schema([field for field in table.schema if field.name != RANK]))

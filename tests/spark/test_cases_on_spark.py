@@ -1,17 +1,14 @@
-"""Every case file, on Spark: the same matches as in process, by the same comparison.
-
-Cases run a few at a time, ahead of the test that asks for them, since a tiny job mostly waits.
-"""
+"""Every case file, on Spark: the same matches as in process, by the same comparison. Many cases share a job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.case_rows import NotApplicable, numbered, observed, schema_of, warning_codes
+from tests.spark.comparing import run_together
 
 from kleene.frames.streams import to_table
 from kleene.pattern.query import Query
@@ -23,8 +20,10 @@ from kleene.testing.cases import Case, read_cases
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kleene.spark.batch import Prepared
+
 CASES = read_cases(Path(__file__).parents[1] / "cases")
-AT_A_TIME = 4
+AT_A_TIME = 24
 
 ran: set[str] = set()
 not_applicable: dict[str, str] = {}
@@ -48,45 +47,67 @@ def test_almost_every_case_can_run_on_spark(spark: SparkSession) -> None:
 
 
 @pytest.fixture(scope="module")
-def answer(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Callable[[Case], Observed]]:
-    """What Spark finds for a case; the next few selected cases are begun meanwhile."""
+def answer(spark: SparkSession, request: pytest.FixtureRequest) -> Callable[[Case], Observed]:
+    """What Spark finds for a case; the next selected cases run in the same job."""
     selected: list[Any] = [
         item.callspec.params["case"]
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.path == request.path and hasattr(item, "callspec")
     ]
     places = {id(case): place for place, case in enumerate(selected)}
-    begun: dict[int, Future[Observed]] = {}
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
+    begun: dict[int, Observed | Exception] = {}
 
-        def found(case: Case) -> Observed:
-            first = places[id(case)]
-            for place in range(first, min(first + 2 * AT_A_TIME, len(selected))):
-                if place not in begun:
-                    begun[place] = pool.submit(run_on_spark, spark, selected[place])
-            return begun[first].result()
+    def found(case: Case) -> Observed:
+        first = places[id(case)]
+        if first not in begun:
+            last = min(first + AT_A_TIME, len(selected))
+            begun.update(zip(range(first, last), run_on_spark(spark, selected[first:last]), strict=True))
+        made = begun[first]
+        if isinstance(made, Exception):
+            raise made
+        return made
 
-        yield found
+    return found
 
 
-def run_on_spark(spark: SparkSession, case: Case) -> Observed:
-    from kleene.spark.batch import spark_outputs
+def run_on_spark(spark: SparkSession, cases: Sequence[Case]) -> list[Observed | Exception]:
+    begun = [prepared(spark, case) for case in cases]
+    ready = [made for made in begun if not isinstance(made, Exception)]
+    try:
+        found = run_together([made for _, made, _ in ready]) if ready else {}
+    except Exception as problem:
+        # One of them fails in its tasks, as it should or not; alone it will say so.
+        return [problem] if len(cases) == 1 else [one for case in cases for one in run_on_spark(spark, [case])]
+    numbers = iter(range(len(ready)))
+    results: list[Observed | Exception] = []
+    for made in begun:
+        if isinstance(made, Exception):
+            results.append(made)
+            continue
+        number = next(numbers)
+        tables = (found.get((number, kind)) for kind in ("matches", "timeouts"))
+        rows, late = ([] if table is None else table.to_pylist() for table in tables)
+        try:
+            results.append(observed(made[0], rows, late, made[2]))
+        except NotApplicable as reason:
+            results.append(reason)
+    return results
+
+
+def prepared(spark: SparkSession, case: Case) -> tuple[Query, Prepared, frozenset[str]] | Exception:
+    """The case's result is that of its last query; those before feed it."""
+    from kleene.spark.batch import prepare
 
     queries = [Query(text, params=case.params) for text in case.queries]
     schema = schema_of(case)
-    events = frames(spark, case, schema)
-    with warning_codes() as warnings:
-        # The result is that of the first query; those that feed it may follow.
-        matches, timeouts, _ = spark_outputs(
-            events,
-            [queries[-1], *queries[:-1]],
-            schema=schema,
-            several=False,
-            settings=Settings(exchange=Exchange(buckets=3, slice_width=slice_width(case))),
-        )
-    rows = matches.toArrow().to_pylist()
-    late = [] if timeouts is None else timeouts.toArrow().to_pylist()
-    return observed(queries[-1], rows, late, frozenset(warnings))
+    settings = Settings(exchange=Exchange(buckets=3, slice_width=slice_width(case)))
+    try:
+        events = frames(spark, case, schema)
+        with warning_codes() as warnings:
+            made = prepare(events, [queries[-1], *queries[:-1]], schema=schema, several=False, settings=settings)
+    except Exception as problem:
+        return problem
+    return queries[-1], made, frozenset(warnings)
 
 
 def slice_width(case: Case) -> int | None:
@@ -108,5 +129,5 @@ def frames(spark: SparkSession, case: Case, schema: Schema) -> DataFrame | dict[
             schema if name == "" else schema.declaring_types({name: schema.types[name]} if name in schema.types else {})
         )
         table, _ = to_table(rows, own)
-        made[name] = spark.createDataFrame(table, spark_schema(table.schema))
+        made[name] = spark.createDataFrame(table, spark_schema(table.schema)).coalesce(1)
     return made.get("", made)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.engine.agreement import case_of, content
-from tests.spark.comparing import to_spark
+from tests.spark.comparing import run_together, to_spark
 
 from kleene.engine.timeline import integers
 from kleene.errors import KleeneError, UnusableColumn
@@ -29,20 +28,17 @@ from kleene.testing.generators import STRATA, schema_of
 from kleene.testing.process import Tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from kleene.spark.batch import Prepared
 
 # Pairs of each stratum, and how they are divided.
-PAIRS = 16
+PAIRS = 14
 EXCHANGES = (
     Exchange(buckets=1, slice_width=1),
     Exchange(buckets=3, slice_width=3),
     Exchange(buckets=16, slice_width=6),
 )
-# Slots of a pair; none has as many.
-ROOM = 1 << 16
-
 counted: Counter[str] = Counter()
 
 
@@ -75,11 +71,11 @@ def test_pairs(spark: SparkSession, stratum: str, exchange: Exchange) -> None:
     given = pairs(stratum, PAIRS)
     prepared = [on_spark(spark, pair, exchange) for pair in given]
     usable = [(pair, made) for pair, made in zip(given, prepared, strict=True) if made is not None]
-    found = together([made for _, made in usable])
+    found = run_together([made for _, made in usable])
     for number, (pair, made) in enumerate(usable):
-        rows = found.get((number, "matches"), [])
+        rows = content(found.get((number, "matches")))
         assert sorted(rows) == sorted(content(pair.expected.matches)), pair.query.text
-        late = found.get((number, "timeouts"), [])
+        late = content(found.get((number, "timeouts")))
         assert sorted(late) == sorted(content(pair.expected.timeouts)), pair.query.text
         counted[type(made.routes[0]).__name__] += 1
         counted["with a match"] += bool(rows)
@@ -121,49 +117,3 @@ def on_spark(spark: SparkSession, pair: Pair, exchange: Exchange) -> Prepared | 
     settings = Settings(exchange=exchange)
     with mock.patch.multiple("kleene.spark.slices", **in_process(pair.table, pair.schema)):
         return prepare(events, [pair.query], schema=pair.schema, several=False, settings=settings)
-
-
-def together(prepared: list[Prepared]) -> dict[tuple[int, str], list[str]]:
-    """What each of the divided pairs gives, from one job: by number and kind, every row whole."""
-    from pyspark.sql import functions
-
-    from kleene.spark.division import exchanged
-    from kleene.spark.packing import from_bytes
-
-    errands = [made.errand() for made in prepared]
-    frames = [
-        made.packed.select((functions.col("slot") + number * ROOM).alias("slot"), "begin", "events")
-        for number, made in enumerate(prepared)
-    ]
-    packed: DataFrame = reduce(lambda left, right: left.union(right), frames)
-
-    def on_packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from kleene.spark.packing import to_bytes, unpack
-        from kleene.spark.slot import made_in
-        from kleene.spark.worker import work_from
-
-        for slot, pieces in unpack(batches):
-            number, own = divmod(slot, ROOM)
-            for made in made_in(work_from(errands[number]), own, pieces):
-                if made.rows is not None:
-                    rows = pa.array([to_bytes(made.rows)], pa.binary())
-                    yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([made.kind]), rows], ["n", "k", "r"])
-
-    found: dict[tuple[int, str], list[Any]] = {}
-    for row in exchanged(packed).mapInArrow(on_packed, "n bigint, k string, r binary").toArrow().to_pylist():
-        found.setdefault((row["n"], row["k"]), []).append(from_bytes(row["r"]))
-    return {key: rows_of(tables) for key, tables in found.items()}
-
-
-def rows_of(tables: list[pa.Table]) -> list[str]:
-    from kleene.spark.slot import RANK
-    from kleene.spark.worker import chosen
-
-    table = pa.concat_tables(tables)
-    if RANK in table.column_names:
-        # The task that selects among the matches of all slices.
-        ordered = table.sort_by([("end", "ascending"), ("start", "descending"), (RANK, "ascending")])
-        names = table.column_names
-        batches = chosen(iter(ordered.to_batches()), names.index("start"), names.index("end"))
-        table = pa.Table.from_batches(list(batches), pa.schema([f for f in table.schema if f.name != RANK]))
-    return content(table)

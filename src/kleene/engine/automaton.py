@@ -18,7 +18,7 @@ from kleene.engine.negation import NegatedEvents, Suspects
 from kleene.engine.statistics import ComponentCounts
 from kleene.engine.store import EventStore
 from kleene.engine.strings import StringPool
-from kleene.engine.windows import Closing
+from kleene.engine.windows import Closing, has_negated_end
 from kleene.kernels import runs as kernel
 from kleene.kernels.aggregates import accumulate_rows
 from kleene.kernels.automaton import advance, purge
@@ -55,7 +55,6 @@ class AutomatonExecutor:
         self._state = computation_state(query, plan, columns)
         self._aggregates = compile_aggregates(self._state.layout)
         self._aggregation = link_aggregates(self._aggregates, strings)
-        self._negated_end = any(map(self._is_last, plan.absences))
         most = accounts.budget.runs_per_partition
         self._machine, self._stack = machine_of(
             query, plan, self._state, self._aggregates, strings, most=most, alone=alone
@@ -188,7 +187,7 @@ class AutomatonExecutor:
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Ints:
         """The completed runs that are matches by now; those with a negated end wait for their window to close."""
         nodes = self._pending
-        if not self._negated_end:
+        if not has_negated_end(self.plan):
             self._pending = nodes[:0]
             return nodes
         closed = closing.closed(self.first(nodes))
@@ -217,13 +216,18 @@ class AutomatonExecutor:
             if slot >= 0:
                 bindings[:, slot] = last
         ceilings = np.full(len(nodes), 2**62, np.int64)
-        return Suspects(bindings, self._groups, nodes, time.steps[last], ceilings, self.first(nodes), last)
+        return Suspects(bindings, self._groups, nodes, time.rights[last], ceilings, self.first(nodes), last)
 
     # What is known of it
 
     @property
     def pool(self) -> kernel.Runs:
         return self._runs
+
+    @property
+    def undecided(self) -> Ints:
+        """The completed runs whose window was open when last asked."""
+        return self._pending
 
     def event(self, nodes: Ints) -> Ints:
         """The last event of each run."""

@@ -14,8 +14,9 @@ import pyarrow as pa
 from kleene.engine import snapshots
 from kleene.engine.arrivals import Arrivals
 from kleene.engine.budget import Accounts
-from kleene.engine.held import Held
+from kleene.engine.held import Held, selects_in_stream
 from kleene.engine.statistics import Statistics
+from kleene.engine.windows import has_negated_end
 from kleene.errors import UnboundedState
 from kleene.frames.rows import BadRow
 from kleene.optimize.planner import plan_query
@@ -59,11 +60,8 @@ class Engine:
         watermark   no event before it is still to come, in steps of the time column; None leaves it where it was.
                     Events of later batches that end before it are late
         """
-        if self.query.window is None and watermark is not None and self.settings.budget.state_bytes is None:
-            raise UnboundedState(
-                "a query without WITHIN keeps its events for ever",
-                hint="add `WITHIN …`, or set a budget: Settings(budget=Budget(state_bytes=…))",
-            )
+        if watermark is not None and self.settings.budget.state_bytes is None:
+            _check_bounded(self.query, self.plan)
         bad, late = self._arrivals.add(batch)
         made = self._match(watermark) if watermark is not None else Batch()
         counted = Statistics(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
@@ -159,3 +157,19 @@ class Engine:
             engine._held = Held(query, engine.plan, engine.settings, engine._accounts, state.held.rows)
             engine._held.restore(state.held, state.watermark)
         return engine
+
+
+def _check_bounded(query: BoundQuery, plan: Plan) -> None:
+    """Refuse a query whose state could grow for ever on a stream (the semantics page §3, Window)."""
+    window = query.window
+    if window is None:
+        problem, remedy = "a query without WITHIN keeps its events for ever", "add `WITHIN …`"
+    elif window.events and query.schema.start is not None:
+        problem = "over events that last `WITHIN n EVENTS` never closes: one that began in the window may still end"
+        remedy = "say `WITHIN` in time"
+    elif window.events and selects_in_stream(query) and any(map(has_negated_end, plan.alternatives)):
+        problem = "matches of all partitions wait until each has had enough events to close `WITHIN n EVENTS`"
+        remedy = "say `WITHIN` in time"
+    else:
+        return
+    raise UnboundedState(problem, hint=f"{remedy}, or set a budget: Settings(budget=Budget(state_bytes=…))")

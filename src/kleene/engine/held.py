@@ -18,13 +18,12 @@ from kleene.engine.sequence import SequenceExecutor
 from kleene.engine.store import Arrived, EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import integers
-from kleene.engine.windows import Closing
-from kleene.errors import UnboundedState
+from kleene.engine.windows import Closing, has_negated_end
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import BEFORE, COUNTED
 from kleene.kernels.timeline import Timeline
-from kleene.lang.tree import SelectionStrategy
+from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.expressions import Clause, Node, references
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import AutomatonPlan, Plan
@@ -63,7 +62,8 @@ class Held:
             else SequenceExecutor(query, alternative, columns.columns, self.strings, accounts)
             for alternative in plan.alternatives
         ]
-        self._selection = Selection(query, settings, accounts, self.strings)
+        late = any(map(has_negated_end, plan.alternatives))
+        self._selection = Selection(query, settings, accounts, self.strings, late=late)
 
     def arrived(self, table: pa.Table, step: int) -> tuple[Arrived, int]:
         """The events of a table that some component could use, and the step that comes after it."""
@@ -117,18 +117,12 @@ class Held:
 
     def _frontier_codes(self, partition: Ints) -> Ints:
         """The partitions in which matches must not overlap: under strict contiguity the whole stream is one."""
-        strict = self._query.strategy is SelectionStrategy.STRICT_CONTIGUITY
-        return np.zeros(len(partition), np.int64) if strict and self._query.partition else partition
+        return np.zeros(len(partition), np.int64) if selects_in_stream(self._query) else partition
 
     # Results out
 
     def settle(self, watermark: int | None, *, quietly: bool = False) -> Results:
         """Everything that is certain by now; quietly when it was said before."""
-        if not self._closes and watermark is not None and not quietly and self._settings.budget.state_bytes is None:
-            raise UnboundedState(
-                "over events that last `WITHIN n EVENTS` never closes: one that began in the window may still end",
-                hint="say `WITHIN` in time, or set a budget: Settings(budget=Budget(state_bytes=…))",
-            )
         time = self._time(self.executors[0])
         window = self._query.window if self._closes else None
         closing = Closing(window, time.starts, watermark, self.store.partition, self._intake.counts[:, BEFORE])
@@ -149,10 +143,24 @@ class Held:
         # What a negated event before a match forbade must stay forbidden when the match is found again.
         forbidden_before = any(absence.after < 0 for plan in self._plan.alternatives for absence in plan.absences)
         length = window.size * (2 if forbidden_before else 1)
+        partition = np.maximum(store.partition[:size], 0)
+        waiting = self._selection.waiting_since(self._frontier_codes(partition))
         if window.events:
-            latest = self._intake.counts[np.maximum(store.partition[:size], 0), BEFORE]
-            return np.flatnonzero(store.position[:size] >= latest - length - 1)
-        return np.flatnonzero(store.end[:size] >= watermark - length)
+            lowest = self._intake.counts[partition, BEFORE] - length
+            if waiting is not None:
+                lowest = np.minimum(lowest, self._first_positions(partition, waiting) - window.size)
+            return np.flatnonzero(store.position[:size] >= lowest - 1)
+        earliest = np.full(size, watermark - length)
+        if waiting is not None:
+            earliest = np.minimum(earliest, waiting - window.size)
+        return np.flatnonzero(store.end[:size] >= earliest)
+
+    def _first_positions(self, partition: Ints, times: Ints) -> Ints:
+        """[event]: the first position in its partition at this time or later."""
+        later = np.flatnonzero(self.store.end[: len(times)] >= times)
+        first = np.full(int(partition.max(initial=0)) + 1, _HIGHEST)
+        np.minimum.at(first, partition[later], self.store.position[later])
+        return first[partition]
 
     def lighter(self, watermark: int | None) -> Held:
         """The same without what is not needed, when that is worth the work."""
@@ -217,6 +225,12 @@ class Held:
     def nbytes(self) -> int:
         executors = sum(executor.nbytes for executor in self.executors)
         return self.store.nbytes + executors + self._intake.nbytes + self.strings.nbytes
+
+
+def selects_in_stream(query: BoundQuery) -> bool:
+    """Whether NON_OVERLAP takes the partitions together."""
+    strict = query.strategy is SelectionStrategy.STRICT_CONTIGUITY
+    return strict and bool(query.partition) and query.output is OutputMode.NON_OVERLAP
 
 
 def _columns_read(query: BoundQuery) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 from kleene.engine.computation_state import ComputationState
 from kleene.engine.programs import depth_of, joined
 from kleene.engine.strings import StringPool
+from kleene.engine.windows import has_negated_end
 from kleene.kernels import runs as kernel
 from kleene.kernels.expression import Stack, room
 from kleene.lang.tree import OutputMode, SelectionStrategy
@@ -94,8 +95,7 @@ def _tallies(query: BoundQuery, plan: AutomatonPlan) -> bool:
 def _prunes(query: BoundQuery, plan: AutomatonPlan, alone: bool) -> bool:
     """With NON_OVERLAP a match ends all runs of its partition: where it is known at once that it will be chosen."""
     chosen = query.output is OutputMode.NON_OVERLAP and query.timeouts is None
-    certain = not any(absence.after == len(plan.states) - 1 for absence in plan.absences)
-    return chosen and alone and certain and query.schema.start is None
+    return chosen and alone and not has_negated_end(plan) and query.schema.start is None
 
 
 def no_runs(plan: AutomatonPlan, width: int) -> kernel.Runs:

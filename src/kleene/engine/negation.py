@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kleene.engine.growing import Growing
 from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts
-from kleene.kernels.negation import AT_END, forbidden
+from kleene.kernels.negation import forbidden
 from kleene.kernels.timeline import Timeline
 from kleene.pattern.clock import Window
 
@@ -64,8 +64,7 @@ class NegatedEvents:
             suspects.groups,
             suspects.group,
             match_keys,
-            # At the end the left neighbour is the last event.
-            time.rights[suspects.last] if self._where == AT_END else suspects.floors,
+            suspects.floors,
             suspects.ceilings,
             suspects.first,
             suspects.last,

@@ -22,6 +22,7 @@ from kleene.engine.store import EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.tables import match_table, timeout_table
 from kleene.engine.timeouts import Timeouts
+from kleene.engine.waiting import Waiting
 from kleene.engine.windows import Closing
 from kleene.kernels.expression import Ints
 from kleene.kernels.selection import choose
@@ -43,11 +44,15 @@ class Results:
 
 
 class Selection:
-    def __init__(self, query: BoundQuery, settings: Settings, accounts: Accounts, strings: StringPool) -> None:
+    def __init__(
+        self, query: BoundQuery, settings: Settings, accounts: Accounts, strings: StringPool, *, late: bool
+    ) -> None:
+        """`late`: some alternative has a negated end."""
         self._query, self._settings, self._accounts, self._strings = query, settings, accounts, strings
         # [partition]: what comes after the match chosen last, as a step.
         self._frontier = np.full(1, -1, np.int64)
         self._timeouts = None if query.timeouts is None else Timeouts(query)
+        self._waiting = Waiting(query) if late and query.output is not OutputMode.ALL else None
 
     # NON_OVERLAP's state
 
@@ -60,6 +65,12 @@ class Selection:
         self._frontier = with_room(self._frontier, int(partitions.max(initial=0)) + 1, -1)
         self._frontier[partitions[partitions >= 0]] = steps[partitions >= 0]
         return self._frontier
+
+    # What waits
+
+    def waiting_since(self, partitions: Ints) -> Ints | None:
+        """When what waits in each partition ends, or later; None when nothing ever waits for others."""
+        return None if self._waiting is None else self._waiting.since(partitions)
 
     # Outputs
 
@@ -77,6 +88,8 @@ class Selection:
         if self._timeouts is not None:
             prefixes = self._timeouts.closed(found, store, time, closing)  # type: ignore[arg-type]
             late = None if quietly else timeout_table(self._query, store.rows, self._spans(store), prefixes)
+        if self._waiting is not None:
+            found = self._waiting.released(found, store.end, time.partitions)  # type: ignore[arg-type]
         if quietly:
             return Results()
         completed = [

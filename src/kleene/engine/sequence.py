@@ -19,7 +19,7 @@ from kleene.engine.programs import depth_of, joined
 from kleene.engine.statistics import ComponentCounts
 from kleene.engine.store import EventStore
 from kleene.engine.strings import StringPool
-from kleene.engine.windows import Closing
+from kleene.engine.windows import Closing, has_negated_end
 from kleene.kernels import sequence as kernel
 from kleene.kernels.expression import Ints, room
 from kleene.kernels.negation import AT_END, AT_START, BETWEEN
@@ -158,8 +158,7 @@ class SequenceExecutor:
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Matches:
         """The matches that are certain by now; those with a negated end wait for their window to close."""
         found = self._pending
-        length = len(self._plan.scans)
-        if any(absence.after == length - 1 for absence in self._plan.absences):
+        if has_negated_end(self._plan):
             closed = closing.closed(found[:, 0].astype(np.int64))
             found, self._pending = found[closed], found[~closed]
         else:

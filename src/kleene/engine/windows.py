@@ -9,8 +9,15 @@ import numpy.typing as npt
 
 from kleene.kernels.expression import Ints
 from kleene.pattern.clock import Window
+from kleene.plan.physical import AutomatonPlan, SequencePlan
 
 Flags = npt.NDArray[np.bool_]
+
+
+def has_negated_end(plan: SequencePlan | AutomatonPlan) -> bool:
+    """Whether matches are certain only when their window is closed."""
+    places = plan.scans if isinstance(plan, SequencePlan) else plan.states
+    return any(absence.after == len(places) - 1 for absence in plan.absences)
 
 
 @dataclass(frozen=True, eq=False)

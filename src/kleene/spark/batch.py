@@ -60,24 +60,34 @@ class Prepared:
     queries: Sequence[Query]
     bound: tuple[BoundQuery, ...]
     schema: Schema
-    columns: pa.Schema
+    events: Numbered
     routes: tuple[Route, ...]
     packed: DataFrame
     parts: tuple[Part, ...]
-    bad_rows: DataFrame
     # The outputs on no events.
     nothing: Tables
     several: bool
     settings: Settings
 
-    def output(self, name: str, columns: pa.Schema) -> DataFrame:
+    @property
+    def columns(self) -> pa.Schema:
+        return self.events.columns
+
+    @property
+    def bad_rows(self) -> DataFrame:
+        return _bad_rows(self.events, _why_bad(self.events, self.schema))
+
+    def output(self, kind: str, columns: pa.Schema) -> DataFrame:
         """One output of the first query, or of all in one table."""
-        finds = any(part.finds for part in self.parts) and name == "matches"
-        if finds:
+        if self.finds(0, kind):
             columns = columns.append(pa.field(RANK, pa.int64()))
-        told = self.errand(output=name, returned=as_spark_expects(columns, large=is_large(self.packed)))
+        told = self.errand(output=kind, returned=as_spark_expects(columns, large=is_large(self.packed)))
         found = exchanged(self.packed).mapInArrow(task(told), spark_schema(columns))
-        return apart(found) if finds else found
+        return apart(found) if self.finds(0, kind) else found
+
+    def finds(self, query: int, kind: str) -> bool:
+        """Whether tasks give all matches of a query, of which one task then selects those that do not overlap."""
+        return kind == "matches" and any(part.finds and query in part.queries for part in self.parts)
 
     def errand(self, **said: Any) -> Errand:
         return errand(
@@ -110,12 +120,10 @@ def prepare(
     bound = tuple(result.query for result in reference_results(empty, queries, schema=given))
     warn_of_reference(bound)
     routes = _routes(bound, columns, several=several)
-    wrong = _why_bad(numbered, given)
-    good = numbered.where(wrong.isNull())
+    good = numbered.where(_why_bad(numbered, given).isNull())
     # One table of several queries shows events whole, whatever they return.
     packed, parts = divide(good, bound, routes, settings.exchange, whole=several)
-    bad_rows = _bad_rows(numbered, wrong)
-    return Prepared(queries, bound, given, columns, routes, packed, parts, bad_rows, nothing, several, settings)
+    return Prepared(queries, bound, given, numbered, routes, packed, parts, nothing, several, settings)
 
 
 def _routes(bound: Sequence[BoundQuery], columns: pa.Schema, *, several: bool) -> tuple[Route, ...]:

@@ -95,7 +95,7 @@ class Together:
     def matches(self, name: str) -> DataFrame:
         place = self._place(name)
         found = self._nothing(place).matches.schema
-        if not any(part.finds and place in part.queries for part in self._prepared.parts):
+        if not self._prepared.finds(place, "matches"):
             return self._opened("matches", place, found)
         return apart(self._opened("matches", place, found.append(pa.field(RANK, pa.int64()))))
 

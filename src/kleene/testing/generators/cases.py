@@ -147,6 +147,8 @@ class _Draft:
             names += [name for name in ("id", "x") if any(self._has(part, name) for part in self.parts)]
         if not names:
             return ""
+        if self.plan.two_attributes and {*names} == {"id", "x"} and self.luck(self.plan.two_attributes):
+            return "[id, x]"
         name = self.rng.choice(names)
         texts = (
             [f"[{name}]"] * 6 + [f"[{name} = 1]"] * 2 + [*(f"[{name}, {other}]" for other in names if other != name)]

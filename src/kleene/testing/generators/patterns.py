@@ -70,6 +70,8 @@ class Wishes:
     classes: float = 0.04
     # How many types components are drawn from; fewer make more events able to stand at a place.
     kinds: int = 4
+    # A negation behind the line, and behind it a part that may be absent, so that the negation may be the end.
+    tail: float = 0.0
 
 
 def parts_of(node: Tree | Part) -> Iterator[Part]:
@@ -91,6 +93,9 @@ def draw_line(rng: Random, names: Names, wishes: Wishes, lengths: Sequence[int] 
     if rng.random() < wishes.negation:
         for _ in range(rng.choice((1, 1, 2))):
             below.insert(rng.randint(0, len(below)), draw_negation(rng, names, wishes))
+    if wishes.tail and rng.random() < wishes.tail:
+        role = rng.choice((Role.OPTIONAL, Role.KLEENE))
+        below += [draw_negation(rng, names, wishes), draw_part(rng, names, role, wishes, _MAYBE_NONE)]
     return Tree(";", tuple(below))
 
 
@@ -101,7 +106,15 @@ def _role(rng: Random, wishes: Wishes) -> Role:
     return Role.OPTIONAL if luck < wishes.kleene + wishes.optional else Role.SINGLE
 
 
-def draw_part(rng: Random, names: Names, role: Role, wishes: Wishes) -> Part:
+_KLEENE = (("+", 1, 3), ("+", 1, 3), ("*", 0, 2), ("^2", 2, 2), ("{1,2}", 1, 2), ("{2,3}", 2, 3), ("{0,2}", 0, 2))
+_MAYBE_NONE = (("*", 0, 2), ("{0,2}", 0, 2))
+_CLOSURE = (("+", 1, 3), ("*", 0, 3), ("^1", 1, 3), ("^2", 2, 4))
+
+
+def draw_part(
+    rng: Random, names: Names, role: Role, wishes: Wishes, marks: Sequence[tuple[str, int, int]] = _KLEENE
+) -> Part:
+    """A component; `marks` are those that a Kleene one may have."""
     types, spelled, is_any = _types(rng, wishes)
     bare = not is_any and rng.random() < wishes.bare and types[0] not in names.bare
     if role is Role.CLOSURE and not is_any and types[0] not in names.bare:
@@ -113,7 +126,7 @@ def draw_part(rng: Random, names: Names, role: Role, wishes: Wishes) -> Part:
         name = next(names.variables)
         suffix = f" {name}"
     if role is Role.KLEENE:
-        mark, low, high = rng.choice(_KLEENE)
+        mark, low, high = rng.choice(marks)
         return Part(role, types, name, f"{spelled}{mark} {name}[]", low, high)
     if role is Role.CLOSURE:
         mark, low, high = rng.choice(_CLOSURE)
@@ -121,10 +134,6 @@ def draw_part(rng: Random, names: Names, role: Role, wishes: Wishes) -> Part:
     if role is Role.OPTIONAL:
         return Part(role, types, name, f"{spelled}?{suffix}", 0, 1)
     return Part(role, types, name, f"{spelled}{suffix}")
-
-
-_KLEENE = (("+", 1, 3), ("+", 1, 3), ("*", 0, 2), ("^2", 2, 2), ("{1,2}", 1, 2), ("{2,3}", 2, 3), ("{0,2}", 0, 2))
-_CLOSURE = (("+", 1, 3), ("*", 0, 3), ("^1", 1, 3), ("^2", 2, 4))
 
 
 def _types(rng: Random, wishes: Wishes) -> tuple[tuple[str, ...], str, bool]:

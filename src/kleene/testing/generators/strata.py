@@ -43,6 +43,8 @@ class Stratum:
     # How likely nothing has a variable, and an equivalence test stands below OR or NOT.
     nameless: float = 0.0
     deep_equivalence: float = 0.0
+    # How likely an equivalence test is of two attributes.
+    two_attributes: float = 0.0
 
 
 _CONTIGUOUS = Wishes(kleene=0.4, optional=0.1, negation=0.1, any_of=0.15, kinds=3)
@@ -73,6 +75,21 @@ STRATA: dict[str, Stratum] = {
     "kleene_any": Stratum(wishes=Wishes(kleene=0.6, kinds=3), lengths=(1, 2, 2, 3), conditions=(0, 1, 2, 2)),
     "negation": Stratum(wishes=Wishes(0.15, 0.08, negation=1.0, kinds=3), lengths=(1, 2, 2, 3)),
     "optional": Stratum(wishes=Wishes(kleene=0.1, optional=0.5, negation=0.15)),
+    "mixed_ends": Stratum(
+        ANY_STRATEGY,
+        wishes=Wishes(kleene=0.25, optional=0.1, negation=0.2, kinds=2, tail=0.8),
+        lengths=(1, 1, 2, 2),
+        conditions=(0, 0, 1),
+        noise=(2, 3, 4, 5),
+    ),
+    "agreeing": Stratum(
+        wishes=Wishes(kleene=0.3, optional=0.4, negation=0.1, kinds=2),
+        conditions=(0, 0, 1),
+        equivalence=1.0,
+        two_attributes=0.5,
+        lacking=0.05,
+        noise=(2, 3, 4, 5),
+    ),
     "conjunction": Stratum(signs="&", wishes=Wishes(kleene=0.1, optional=0.1)),
     "disjunction": Stratum(signs="|", depth=2, wishes=Wishes(kleene=0.1, negation=0.1)),
     "nested": Stratum(signs=";&|", depth=3, wishes=Wishes(0.08, 0.1, 0.1, 0.15), conditions=(0, 0, 1)),
