@@ -22,6 +22,7 @@ COMMANDS = [
     ["explain"],
     ["run"],
     ["demo"],
+    ["archive"],
     ["doctor"],
     ["version"],
     ["generate", "supermarket"],

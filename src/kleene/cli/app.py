@@ -267,6 +267,22 @@ def generate_supermarket(
 
 
 @app.command()
+def archive(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, `….tar.gz`.")],
+) -> None:
+    """Pack Kleene and its compiled kernels for the executors of a Spark cluster.
+
+    \b
+    Example:
+      kleene archive kleene.tar.gz
+      spark-submit --archives kleene.tar.gz#kleene-archive --conf spark.executorEnv.PYTHONPATH=kleene-archive job.py
+    """
+    from kleene.spark.shipping import make_archive
+
+    typer.echo(f"{make_archive(target)}: {target.stat().st_size / 1e6:.1f} MB")
+
+
+@app.command()
 def doctor() -> None:
     """Look at this installation and say what is wrong with it.
 

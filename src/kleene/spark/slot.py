@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kleene.engine.compiling import why_not_compiled
 from kleene.engine.engine import Batch, Engine
@@ -22,7 +23,7 @@ from kleene.frames.arrow import as_integers, schema_on
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import several_schema, several_table
 from kleene.lang.tree import OutputMode
-from kleene.pattern.feeding import types_read
+from kleene.pattern.feeding import bound_in_order, in_dependency_order
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
@@ -77,22 +78,19 @@ class Work:
 
     @cached_property
     def bound(self) -> Mapping[int, BoundQuery]:
-        """The queries that need no other one."""
-        made = {query.tree.returns.into for query in self.queries if query.tree.returns is not None}
         known = schema_on(self.columns, self.schema)
-        return {
-            number: query.bind(known)
-            for number, query in enumerate(self.queries)
-            if not made.intersection(types_read(query, known))
-        }
+        return dict(bound_in_order(in_dependency_order(self.queries, known), known))
 
     @cached_property
     def in_pieces(self) -> frozenset[int]:
-        """The queries that an engine can run piece by piece."""
+        """The queries that read no other one's events, and that an engine can run piece by piece."""
+        made = {query.into for query in self.bound.values()}
         return frozenset(
             number
             for number, query in self.bound.items()
-            if query.window is not None and why_not_compiled(query, self.columns, self.settings) is None
+            if query.window is not None
+            and not made.intersection(query.types)
+            and why_not_compiled(query, self.columns, self.settings) is None
         )
 
 
@@ -219,6 +217,9 @@ def _at_once(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -> 
         made = evaluate(table, queries, schema=work.schema, several=work.several, settings=work.settings)
         for kind in ("matches", "timeouts", "compressed"):
             rows: pa.Table | None = getattr(made, kind)
+            if rows is not None and not work.several:
+                # Those of the others come with them.
+                rows = rows.filter(pc.equal(rows.column("query"), work.bound[number].name))
             if rows is not None:
                 yield Made(0 if work.several else number, kind, rows.num_rows, rows)
 

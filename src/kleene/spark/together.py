@@ -7,7 +7,7 @@ Arrow bytes, until it has been written wherever it should go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,11 @@ import pyarrow as pa
 from pyspark.sql import functions
 
 from kleene.errors import UnknownKind, did_you_mean
+from kleene.frames.results import result_schema, timeout_schema
+from kleene.lang.tree import OutputMode
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
-from kleene.plan.settings import Settings
+from kleene.plan.settings import Policy, Settings
 from kleene.spark.batch import Prepared, apart, is_large, prepare
 from kleene.spark.division import exchanged
 from kleene.spark.slot import RANK
@@ -94,21 +96,29 @@ class Together:
 
     def matches(self, name: str) -> DataFrame:
         place = self._place(name)
-        found = self._nothing(place).matches.schema
+        found = self._on_nothing(place).matches.schema
         if not self._prepared.finds(place, "matches"):
             return self._opened("matches", place, found)
         return apart(self._opened("matches", place, found.append(pa.field(RANK, pa.int64()))))
 
     def timeouts(self, name: str) -> DataFrame | None:
         place = self._place(name)
-        found = self._nothing(place).timeouts
-        return None if found is None else self._opened("timeouts", place, found.schema)
+        query = self.queries[place]
+        if query.timeouts is None:
+            return None
+        # Events of other queries may bring columns of their own.
+        known = self._on_nothing(place).timeouts
+        assert known is not None
+        names = timeout_schema(query, self._prepared.columns).names
+        return self._opened("timeouts", place, pa.schema([known.schema.field(name) for name in names]))
 
     def compressed(self, name: str) -> DataFrame | None:
         """The matches of events that completed too many, under the policy that emits these compressed."""
         place = self._place(name)
-        found = self._nothing(place).compressed
-        return None if found is None else self._opened("compressed", place, found.schema)
+        if self._prepared.settings.budget.policy is not Policy.EMIT_COMPRESSED:
+            return None
+        query = replace(self.queries[place], output=OutputMode.COMPRESSED, returns=None)
+        return self._opened("compressed", place, result_schema(query, self._prepared.columns))
 
     def close(self) -> None:
         if "_envelopes" in self.__dict__:
@@ -125,8 +135,8 @@ class Together:
             raise UnknownKind(f"no query is called `{name}`", hint=did_you_mean(name, names))
         return names.index(name)
 
-    def _nothing(self, place: int) -> Tables:
-        """The outputs of a query on no events."""
+    def _on_nothing(self, place: int) -> Tables:
+        """What a query gives on no events, with the timeouts of all queries: they have the right columns."""
         given = list(self._prepared.queries)
         queries = [given[place], *given[:place], *given[place + 1 :]]
         empty = self._prepared.columns.empty_table()
