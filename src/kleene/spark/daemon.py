@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from importlib import import_module
 
 _FIRST = "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 9"
 _THEN = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { [id] AND a[i].x > a[i-1].x } WITHIN 9"
@@ -18,9 +19,8 @@ def load() -> None:
 
     from kleene.evaluation import evaluate
     from kleene.pattern.query import Query
-    from kleene.spark import worker
 
-    assert worker.task is not None
+    import_module("kleene.spark.worker")
     logging.getLogger("kleene").setLevel(logging.ERROR)
     events = pa.table({"type": ["A", "A", "B"], "ts": [1, 2, 3], "id": [1, 1, 1], "x": [1, 2, 3]})
     for text in (_FIRST, _THEN):
