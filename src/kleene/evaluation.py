@@ -19,7 +19,7 @@ from kleene.frames.composites import beside_composites, composite_rows, with_com
 from kleene.frames.results import fitting, result_schema, several_schema, several_table, shown, timeout_schema
 from kleene.frames.streams import reads, to_table
 from kleene.optimize.planner import plan_query
-from kleene.pattern.feeding import Placed, bound_in_order, in_dependency_order
+from kleene.pattern.feeding import Placed, bound_in_order, declared_together, in_dependency_order
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
@@ -44,7 +44,7 @@ def evaluate(
     settings: Settings | None = None,
 ) -> Tables:
     """Matches, timeouts and bad rows of one query, or of several in one table."""
-    declared = (schema or Schema()).declaring([each for query in queries for each in query.tree.declarations])
+    declared = declared_together(schema or Schema(), queries)
     order = in_dependency_order(queries, declared)
     table, given = to_table(events, declared, reads(queries, declared))
     bound = bound_in_order(order, schema_on(table.schema, given))

@@ -245,17 +245,6 @@ def test_queries_that_declare_the_same_go_together() -> None:
     made = read_pipeline(ROOT / "examples" / "retail" / "pipeline.toml")
     assert [query.name for query in made.queries] == ["shoplifting", "misplaced", "overdose"]
     assert set(made.schema.types) == {"SHELF-READING", "COUNTER-READING", "EXIT-READING", "MEDICINE-TAKEN"}
-    for query, text in zip(made.queries, made.texts, strict=True):
-        assert not query.tree.declarations
-        assert len(query.text) == len(text)
-        assert query.text.count("\n") == text.count("\n")
-
-
-def test_a_keyword_in_a_comment_is_no_keyword(tmp_path: Path) -> None:
-    text = "'''\n-- an EVENT\nDECLARE TYPE A (x int)\nPATTERN -- EVENT and PATTERN\nA a'''"
-    made = read(tmp_path, changed(('"PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10"', text)))
-    assert not made.queries[0].tree.declarations
-    assert made.queries[0].format() == "PATTERN A a"
 
 
 def test_values_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

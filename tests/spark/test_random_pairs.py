@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kleene.spark.batch import Prepared
 
 # Pairs of each stratum, and how they are divided.
-PAIRS = 14
+PAIRS = 12
 EXCHANGES = (
     Exchange(buckets=1, slice_width=1),
     Exchange(buckets=3, slice_width=3),

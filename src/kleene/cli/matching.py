@@ -23,6 +23,7 @@ from kleene.frames.fitting import declared_types
 from kleene.frames.rows import BadRow
 from kleene.lang import tree
 from kleene.pattern import Query, Schema
+from kleene.pattern.feeding import declared_together
 
 _SHOWN_BAD_ROWS = 5
 _SHOWN_MATCHES = 50
@@ -56,7 +57,7 @@ def match_files(request: Request) -> None:
     params = params_from(request.params)
     queries = [query_from(given, params) for given in request.queries]
     schema = schema_from(request.schema)
-    declared = schema.declaring([declaration for query in queries for declaration in query.tree.declarations])
+    declared = declared_together(schema, queries)
     if request.timeouts is not None and all(query.tree.timeouts is None for query in queries):
         raise typer.BadParameter("the query has no TIMEOUTS INTO …", param_hint="--timeouts")
     began = time.perf_counter()

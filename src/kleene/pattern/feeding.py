@@ -1,16 +1,34 @@
-"""Queries that feed each other by RETURN … INTO: in which order they run, and what is known of the events they make."""
+"""Queries that run together: what they declare, in which order they feed each other, and what they make (INTO)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kleene.errors import CompositionCycle, UnknownKind
+from kleene.errors import CompositionCycle, QueryError, UnknownKind
+from kleene.lang import tree
+from kleene.lang.format import format_declaration
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 
 # A query with its place among those that were given.
 Placed = tuple[int, BoundQuery]
+
+
+def declared_together(schema: Schema, queries: Sequence[Query]) -> Schema:
+    """The schema with everything that queries declare; each may declare the stream that all of them read.
+
+    What contradicts an earlier declaration is an error.
+    """
+    declarations: dict[str, tree.Declaration] = {}
+    for query in queries:
+        declarations |= {format_declaration(each): each for each in query.tree.declarations}
+        try:
+            schema.declaring(list(declarations.values()))
+        except QueryError as error:
+            error.locate(query.text, query.origin)
+            raise
+    return schema.declaring(list(declarations.values()))
 
 
 def types_read(query: Query, schema: Schema) -> tuple[str, ...]:

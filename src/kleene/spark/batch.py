@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from kleene.evaluation import warn_of_reference
 from kleene.frames.streams import reads
+from kleene.pattern.feeding import declared_together
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
@@ -111,7 +112,7 @@ def prepare(
 ) -> Prepared:
     """Bind queries to the columns of events, and divide these."""
     settings = settings or Settings()
-    declared = (schema or Schema()).declaring([each for query in queries for each in query.tree.declarations])
+    declared = declared_together(schema or Schema(), queries)
     numbered, given = one_input(events, declared, reads(queries, declared))
     columns = numbered.columns
     # On no events the queries are bound and give their warnings, and the empty outputs have the right columns.

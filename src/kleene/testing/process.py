@@ -12,6 +12,7 @@ import pyarrow as pa
 from kleene.frames.composites import with_composites as below
 from kleene.frames.rows import BadRow
 from kleene.frames.streams import concatenated, reads, to_table
+from kleene.pattern.feeding import declared_together
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.testing.limits import Limits
@@ -40,8 +41,7 @@ def table_outputs(
     events: Any, queries: Sequence[Query], *, schema: Schema | None = None, several: bool = False, warned: bool = False
 ) -> Tables:
     """Matches, timeouts and bad rows of one query, or of several in one table."""
-    declarations = [declaration for query in queries for declaration in query.tree.declarations]
-    declared = (schema or Schema()).declaring(declarations)
+    declared = declared_together(schema or Schema(), queries)
     table, given = to_table(events, declared, reads(queries, declared))
     results = reference_results(table, queries, schema=given)
     if not warned:

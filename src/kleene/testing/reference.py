@@ -17,7 +17,7 @@ from kleene.frames.rows import BadRow, Row, rows_of
 from kleene.frames.streams import reads, to_table
 from kleene.lang.tree import OutputMode
 from kleene.pattern.conditions import place
-from kleene.pattern.feeding import bound_in_order, in_dependency_order
+from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
 from kleene.pattern.nodes import Pattern, components, is_line
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import IDENTITY, Schema, is_private
@@ -78,8 +78,7 @@ def reference_results(
     events: Any, queries: Sequence[Query], *, schema: Schema | None = None, limits: Limits | None = None
 ) -> list[Result]:
     """Evaluate several queries, those that make a stream before those that read it."""
-    declarations = [declaration for query in queries for declaration in query.tree.declarations]
-    declared = (schema or Schema()).declaring(declarations)
+    declared = declared_together(schema or Schema(), queries)
     order = in_dependency_order(queries, declared)
     table, given = to_table(events, declared, reads(queries, declared))
     known = schema_on(table.schema, given)

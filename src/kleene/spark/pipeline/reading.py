@@ -21,10 +21,10 @@ from kleene.errors import (
     did_you_mean,
 )
 from kleene.optimize.planner import RULES
+from kleene.pattern.feeding import declared_together
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Budget, Exchange, Policy, Settings
-from kleene.spark.pipeline.declaring import declared_together, without_declarations
 from kleene.spark.pipeline.model import PARTS, PipelineModel, keys_of
 from kleene.spark.pipeline.places import Path
 from kleene.spark.pipeline.sheet import Sheet, neighbour, read_text
@@ -53,9 +53,7 @@ class Pipeline:
     sheet: Sheet
     # Relative paths start here.
     folder: File
-    # Without what they declare, which is in the schema.
     queries: tuple[Query, ...]
-    texts: tuple[str, ...]
     schema: Schema
     settings: Settings
 
@@ -66,10 +64,9 @@ class Pipeline:
 
     def located(self, error: QueryError) -> QueryError:
         """An error shows its place in the query as it was written, which may be in this file."""
-        for number, (query, text) in enumerate(zip(self.queries, self.texts, strict=True)):
+        for number, query in enumerate(self.queries):
             if error.text == query.text and error.origin == query.origin:
-                error.text = text
-                self.sheet.point_into(error, ("queries", number, "text"), text)
+                self.sheet.point_into(error, ("queries", number, "text"), query.text)
                 break
         return error
 
@@ -92,8 +89,7 @@ def read_pipeline(path: str | File) -> Pipeline:
     settings = _settings(model, sheet)
     queries = _queries(model, sheet, file.parent)
     schema = _parsed(model, sheet, queries)
-    left = tuple(map(without_declarations, queries))
-    pipeline = Pipeline(model, sheet, folder, left, tuple(query.text for query in queries), schema, settings)
+    pipeline = Pipeline(model, sheet, folder, queries, schema, settings)
     _check_sinks(pipeline)
     # A secret may stand in another place, too, such as an address.
     return replace(pipeline, sheet=replace(sheet, text=scrubbed(sheet.text, pipeline.secrets)))
