@@ -44,7 +44,7 @@ check: lint ## lint, and the tests that need neither Spark nor patience (under 3
 
 test: lint ## lint, and all tests
 	$(BIN)/pytest -n 2 --dist loadfile -m "not spark"
-	$(BIN)/pytest -m spark
+	$(BIN)/pytest -n 2 --dist loadfile -m spark
 
 bench: bench-engine ## measure everything
 	$(BIN)/python -m bench.parse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,22 +19,44 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-QUERY = "PATTERN SEQ(A a, !(C c), B b) WHERE [id] and a.v <= b.v WITHIN 40"
+KEYED = "PATTERN SEQ(A a, !(C c), B b) WHERE [id] and a.v <= b.v WITHIN 40"
+SLICED = "PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 3"
 
-# Runs in a process of its own, since this one has a local session.
+PIPELINE = """
+[[sources]]
+name = "events"
+kind = "parquet"
+path = "events"
+
+[[queries]]
+name = "keyed"
+text = "{keyed}"
+
+[[queries]]
+name = "sliced"
+text = "{sliced}"
+
+[[sinks]]
+kind = "parquet"
+path = "found/{{query}}"
+
+[settings]
+slice_width = 100
+
+[spark]
+master = "{master}"
+archive = "kleene.tar.gz"
+conf = {{ "spark.driver.host" = "127.0.0.1", "spark.ui.enabled" = "false", "spark.sql.shuffle.partitions" = 4 }}
+"""
+
+# Where tasks run, and where they have Kleene from. In a process of its own, since this one has a local session.
 DRIVER = """
 import json, sys
-import pyarrow as pa
-import kleene
 from pathlib import Path
+import pyarrow as pa
 from kleene.spark.session import cluster_session
 
-master, archive, events, query = sys.argv[1:]
-session = cluster_session(
-    master,
-    Path(archive),
-    **{"spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4"},
-)
+session = cluster_session(sys.argv[1], Path("kleene.tar.gz"), **{"spark.driver.host": "127.0.0.1"})
 
 def where(batches):
     import os, time
@@ -44,14 +66,12 @@ def where(batches):
         yield pa.RecordBatch.from_pydict({"path": [kleene.__file__], "executor": [os.getcwd()]})
 
 places = session.range(4, numPartitions=4).mapInArrow(where, "path string, executor string").collect()
-ids = sorted(row.match_id for row in kleene.match(session.read.parquet(events), query).select("match_id").collect())
-paths, executors = [row.path for row in places], sorted({row.executor for row in places})
-print(json.dumps({"ids": ids, "paths": paths, "executors": executors}))
+print(json.dumps([[row.path, row.executor] for row in places]))
 session.stop()
 """
 
 
-def test_two_workers_find_what_this_process_finds(tmp_path: Path) -> None:
+def test_a_pipeline_on_two_workers_finds_what_this_process_finds(tmp_path: Path) -> None:
     from tests.spark.cluster import standalone
 
     from kleene.spark.shipping import FOLDER, make_archive
@@ -60,21 +80,25 @@ def test_two_workers_find_what_this_process_finds(tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     for number in range(4):
         pq.write_table(events.slice(number * 500, 500), tmp_path / "events" / f"{number}.parquet")
-    archive = make_archive(tmp_path / "kleene.tar.gz")
+    make_archive(tmp_path / "kleene.tar.gz")
     with standalone(tmp_path) as master:
-        found = run(tmp_path, master, str(archive), str(tmp_path / "events"), QUERY)
-    assert found["ids"] == sorted(kleene.match(events, QUERY).column("match_id").to_pylist())
-    assert len(found["ids"]) > 100
-    assert len(found["executors"]) == 2
-    assert all(FOLDER in path for path in found["paths"])
+        text = PIPELINE.format(master=master, keyed=KEYED, sliced=SLICED)
+        (tmp_path / "pipeline.toml").write_text(text)
+        run(tmp_path, "-c", "from kleene.cli import main; main()", "run", "pipeline.toml")
+        places = json.loads(run(tmp_path, "-c", DRIVER, master).splitlines()[-1])
+    for name, query in (("keyed", KEYED), ("sliced", SLICED)):
+        found = pq.read_table(tmp_path / "found" / name).column("match_id").to_pylist()
+        assert sorted(found) == sorted(kleene.match(events, query).column("match_id").to_pylist())
+        assert len(found) > 100
+    assert all(FOLDER in path for path, _ in places)
+    assert len({executor for _, executor in places}) == 2
 
 
-def run(folder: Path, *arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-c", DRIVER, *arguments]
+def run(folder: Path, *arguments: str) -> str:
+    command = [sys.executable, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    made: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return made
+    return done.stdout
 
 
 def test_an_archive_holds_sources_grammar_and_kernels(tmp_path: Path) -> None:
