@@ -88,7 +88,10 @@ def test_the_example_finds_what_was_hidden(spark_as_it_was: object, kleene: Klee
     assert "shoplifting: 3 matches on 2026-03-02" in ended.out
 
 
-def test_the_readme_shows_what_the_example_prints(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> None:
+def test_the_readme_shows_what_the_example_prints(
+    spark_as_it_was: object, kleene: Kleene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     shown = _block((ROOT / "README.md").read_text(encoding="utf-8"), "kleene run examples/retail/pipeline.toml")
     folder = tmp_path / "examples" / "retail"
     folder.mkdir(parents=True)

@@ -61,8 +61,9 @@ def _start(arguments: list[str], folder: Path, log: Path) -> subprocess.Popen[by
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
     }
-    # What executors import must come to them with the job.
+    # What executors import must come to them with the job, and they leave traces of it.
     environment.pop("PYTHONPATH", None)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with log.open("wb") as output:
         command = [str(home / "bin" / "spark-class"), *arguments]
         return subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)

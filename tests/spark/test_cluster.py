@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -46,28 +45,14 @@ slice_width = 100
 [spark]
 master = "{master}"
 archive = "kleene.tar.gz"
-conf = {{ "spark.driver.host" = "127.0.0.1", "spark.ui.enabled" = "false", "spark.sql.shuffle.partitions" = 4 }}
-"""
 
-# Where tasks run, and where they have Kleene from. In a process of its own, since this one has a local session.
-DRIVER = """
-import json, sys
-from pathlib import Path
-import pyarrow as pa
-from kleene.spark.session import cluster_session
-
-session = cluster_session(sys.argv[1], Path("kleene.tar.gz"), **{"spark.driver.host": "127.0.0.1"})
-
-def where(batches):
-    import os, time
-    import kleene
-    for _ in batches:
-        time.sleep(1)
-        yield pa.RecordBatch.from_pydict({"path": [kleene.__file__], "executor": [os.getcwd()]})
-
-places = session.range(4, numPartitions=4).mapInArrow(where, "path string, executor string").collect()
-print(json.dumps([[row.path, row.executor] for row in places]))
-session.stop()
+[spark.conf]
+"spark.driver.host" = "127.0.0.1"
+"spark.ui.enabled" = "false"
+"spark.sql.shuffle.partitions" = 4
+# Both workers are there before the first task is.
+"spark.scheduler.minRegisteredResourcesRatio" = 1.0
+"spark.scheduler.maxRegisteredResourcesWaitingTime" = "120s"
 """
 
 
@@ -85,20 +70,20 @@ def test_a_pipeline_on_two_workers_finds_what_this_process_finds(tmp_path: Path)
         text = PIPELINE.format(master=master, keyed=KEYED, sliced=SLICED)
         (tmp_path / "pipeline.toml").write_text(text)
         run(tmp_path, "-c", "from kleene.cli import main; main()", "run", "pipeline.toml")
-        places = json.loads(run(tmp_path, "-c", DRIVER, master).splitlines()[-1])
     for name, query in (("keyed", KEYED), ("sliced", SLICED)):
         found = pq.read_table(tmp_path / "found" / name).column("match_id").to_pylist()
         assert sorted(found) == sorted(kleene.match(events, query).column("match_id").to_pylist())
-        assert len(found) > 100
-    assert all(FOLDER in path for path, _ in places)
-    assert len({executor for _, executor in places}) == 2
+        assert len(found) > 50
+    for worker in range(2):
+        # Python leaves its own files where it imports from, and there are none in the archive.
+        used = (tmp_path / f"worker-{worker}").rglob(f"{FOLDER}/kleene/spark/__pycache__/worker.*.pyc")
+        assert list(used), f"worker {worker} did not use the archive"
 
 
-def run(folder: Path, *arguments: str) -> str:
+def run(folder: Path, *arguments: str) -> None:
     command = [sys.executable, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
 
 
 def test_an_archive_holds_sources_grammar_and_kernels(tmp_path: Path) -> None:
