@@ -29,8 +29,8 @@ from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
 from kleene.spark.packing import Piece, Slices
 
-# So many events wait before they are matched.
-_MOST_WAITING = 1 << 18
+# So many events wait before they are matched; more would have more matches at a time than a worker should hold.
+_MOST_WAITING = 1 << 16
 RANK = "kleene rank"
 
 

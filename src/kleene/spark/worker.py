@@ -33,6 +33,9 @@ Errand = Mapping[str, Any]
 ENVELOPE = pa.schema([("query", pa.int32()), ("kind", pa.string()), ("number", pa.int64()), ("rows", pa.binary())])
 ENVELOPE_DDL = "query int, kind string, number bigint, rows binary"
 
+# Rows that are handed to the JVM at a time.
+_MOST_ROWS = 1 << 14
+
 
 def errand(
     queries: Sequence[Query],
@@ -81,9 +84,9 @@ def run(given: Errand, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
             for slot, pieces in unpack(batches):
                 for made in made_in(work, slot, pieces):
                     if returned is None:
-                        yield _enveloped(made)
+                        yield from _enveloped(made)
                     elif made.kind == given["output"] and made.query == 0 and made.rows is not None:
-                        yield from fitted(made.rows, returned).to_batches()
+                        yield from fitted(made.rows, returned).to_batches(_MOST_ROWS)
     except KleeneError as error:
         # Spark passes on the text of the traceback, in which our own frames would only hide the message.
         raise error.with_traceback(None) from None
@@ -114,8 +117,17 @@ def _part(plain: Mapping[str, Any]) -> Part:
     return Part(**{**plain, "slices": None if slices is None else Slices(**slices)})
 
 
-def _enveloped(made: Made) -> pa.RecordBatch:
-    values = [[made.query], [made.kind], [made.number], [None if made.rows is None else to_bytes(made.rows)]]
+def _enveloped(made: Made) -> Iterator[pa.RecordBatch]:
+    if made.rows is None:
+        yield _envelope(made, made.number, None)
+        return
+    for first in range(0, made.number, _MOST_ROWS):
+        rows = made.rows.slice(first, _MOST_ROWS)
+        yield _envelope(made, rows.num_rows, to_bytes(rows))
+
+
+def _envelope(made: Made, number: int, rows: bytes | None) -> pa.RecordBatch:
+    values = [[made.query], [made.kind], [number], [rows]]
     columns = [pa.array(value, field.type) for value, field in zip(values, ENVELOPE, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=ENVELOPE)
 
@@ -134,7 +146,7 @@ def opened(batches: Iterator[pa.RecordBatch], returned: bytes) -> Iterator[pa.Re
     columns = _arrow_schema(returned)
     for batch in batches:
         for rows in batch.column(ENVELOPE.get_field_index("rows")):
-            yield from fitted(from_bytes(rows.as_buffer()), columns).to_batches()
+            yield from fitted(from_bytes(rows.as_buffer()), columns).to_batches(_MOST_ROWS)
 
 
 def chooser(start: int, end: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
