@@ -168,3 +168,52 @@ def _check(pair: Pair, settings: Settings, draw: random.Random) -> None:
     assert sorted(pieces.matches) == sorted(expected), f"in pieces: {pair.text}"
     assert sorted(pieces.timeouts) == sorted(timeouts), f"in pieces: {pair.text}"
     assert pieces.bad == pair.expected.bad_rows.num_rows
+
+
+# How many random cases each stratum draws: as many as give enough pairs, and enough of them with a match.
+STRATA = {
+    "sequence": 160,
+    "strict_contiguity": 160,
+    "partition_contiguity": 160,
+    "skip_till_next_match": 140,
+    "kleene_any": 140,
+    "negation": 140,
+    "optional": 120,
+    "disjunction": 310,
+    "ties": 150,
+    "tie_breaker": 140,
+    "durations": 150,
+    "durations_strict": 150,
+    "durations_partition": 170,
+    "durations_counted": 170,
+    "nulls_missing": 200,
+    "count_window": 140,
+    "non_overlap": 120,
+    "compressed": 140,
+    "arithmetic": 130,
+    "boolean_conditions": 240,
+    "timeouts": 330,
+    "agreeing": 130,
+    "timeouts_agreeing": 170,
+    "mixed_ends": 140,
+    "non_overlap_mixed_ends": 120,
+    "compressed_mixed_ends": 120,
+    "timeouts_mixed_ends": 140,
+}
+# In each stratum: three thousand pairs in all.
+PAIRS, MATCHED = 112, 50
+
+
+def compare(stratum: str, seeds: range) -> tuple[int, int]:
+    """How many pairs ran on the engine, and how many of them had a match."""
+    pairs = matched = 0
+    for seed in seeds:
+        draw = random.Random(f"{stratum} {seed}")
+        pair = pair_of(case_of(draw, stratum))
+        if pair is None or not check(pair, SETTINGS[seed % len(SETTINGS)], draw):
+            continue
+        pairs += 1
+        expected = pair.expected
+        outputs = expected.matches if expected.timeouts is None else expected.timeouts
+        matched += outputs.num_rows > 0
+    return pairs, matched

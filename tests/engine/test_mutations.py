@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.test_engine_agrees import STRATA
+from tests.engine.agreement import STRATA
 
 pytestmark = pytest.mark.slow
 

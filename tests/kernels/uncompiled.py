@@ -14,9 +14,9 @@ import warnings
 from pathlib import Path
 from types import FrameType
 
+from tests.engine.agreement import STRATA
 from tests.engine.batches import bound, events
 from tests.engine.quick_agreement import run
-from tests.engine.test_engine_agrees import STRATA
 
 from kleene import kernels
 from kleene.engine.engine import Engine
