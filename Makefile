@@ -8,7 +8,7 @@ STAMP := $(VENV)/.setup-done
 FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_java"]()' 2>/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint check test bench bench-engine bench-spark clean
+.PHONY: help setup demo lint check test bench bench-engine bench-spark bench-stream clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -44,6 +44,7 @@ check: lint ## lint, and the tests that need neither Spark nor patience (under 3
 
 test: lint ## lint, and all tests
 	$(BIN)/pytest -n 2 --dist loadfile -m "not spark"
+	-@$(BIN)/python -m tests.spark.jars # once, before two workers would; without them Kafka's tests fail and say why
 	$(BIN)/pytest -n 2 --dist loadfile -m spark
 
 bench: bench-engine ## measure everything
@@ -52,7 +53,10 @@ bench: bench-engine ## measure everything
 bench-engine: setup ## the engine against its goals, beside Polars and DuckDB (under 5 minutes)
 	$(BIN)/python -m bench.engine
 
-bench-spark: setup ## Spark batch against its goal, beside self-joins and the floor (about 20 minutes)
+bench-stream: setup ## Spark streams against their goal: rate, floor, latency, window, memory (about 10 minutes)
+	$(BIN)/python -m bench.spark_stream
+
+bench-spark: setup ## Spark batch against its goal, beside self-joins and the floor (about 10 minutes)
 	$(BIN)/python -m bench.spark_batch
 
 clean: ## remove what was built, not .venv

@@ -60,6 +60,46 @@ def bystanders(events: int, seed: int = 4) -> tuple[pa.Table, Sequence]:
     return table, Sequence(("A", "B"), ("k",), 100)
 
 
+# W8 (NEXT §1.1): payments a second, and how long after its time one of those comes that are late.
+PAYMENTS, LATE_SECONDS = 2_100, 2.0
+_CURRENCIES, _COUNTRIES = ["USD", "EUR", "GBP", "JPY"], ["US", "DE", "GB", "JP", "FR", "IT"]
+
+
+def payments(events: int, seed: int = 8) -> pa.Table:
+    """W8: card payments as a Poisson process, 29 to 292 bytes each, one in ten out of order by up to two seconds.
+
+    A card is used once a day on average; here once in the stream. The rows stand as they arrive.
+    """
+    rng = np.random.default_rng(seed)
+    seconds = np.cumsum(rng.exponential(1 / PAYMENTS, events))
+    arrival = seconds + np.where(rng.random(events) < 0.1, rng.uniform(0, LATE_SECONDS, events), 0)
+    size = np.clip(rng.normal(110, 30, events), 0, 252).astype(np.int64)
+    letters = rng.integers(97, 123, int(size.sum()), dtype=np.uint8).tobytes()
+    ends = np.concatenate(([0], np.cumsum(size))).astype(np.int32)
+    texts = pa.StringArray.from_buffers(events, pa.py_buffer(ends), pa.py_buffer(letters))
+    table = pa.table(
+        {
+            "type": pa.DictionaryArray.from_arrays(pa.array(np.zeros(events, np.int32)), pa.array(["t"])),
+            "ts": pa.array((seconds * 1e6).astype(np.int64)).cast(pa.timestamp("us", "UTC")),
+            "id": np.arange(events),
+            "acc": rng.integers(0, events, events),
+            "amount": rng.gamma(1.2, 80.0, events).round(2),
+            "currency": pa.array(_CURRENCIES).take(pa.array(rng.integers(0, len(_CURRENCIES), events))),
+            "country": pa.array(_COUNTRIES).take(pa.array(rng.integers(0, len(_COUNTRIES), events))),
+            "text": texts,
+        }
+    )
+    return table.take(pa.array(np.argsort(arrival, kind="stable")))
+
+
+def fraud(window: str) -> str:
+    """W8 (NEXT §1.1): two small payments with a card, then a large one."""
+    return (
+        "PATTERN SEQ(t s1, t s2, t l) WHERE [acc] AND s1.amount < 100 AND s2.amount < 100 AND l.amount > 250 "
+        f"WITHIN {window}"
+    )
+
+
 def stock(events: int, seed: int = 3, first: int = 0) -> pa.Table:
     """W3 (SASE+ §6): one type, two symbols, a price that rises with 0.7 and falls or stays with 0.15 each.
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests that ask for it; they carry the marker `spark` without writing it."""
+"""One Spark session and one Kafka broker for all tests that ask for them; those carry the marker `spark` unwritten."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from tests.spark.broker import Broker
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before `-m` chooses among the marks."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if not {"spark", "broker"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("spark")
 
 
@@ -46,10 +47,35 @@ def spark() -> Iterator[SparkSession]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     try:
-        session = local_session("local[2]", **tiny)
+        session = local_session("local[2]", **tiny, **_connector())
     except (MissingPackage, JavaNotFound) as problem:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(problem))
     yield session
     session.stop()
+
+
+def _connector() -> dict[str, str]:
+    """Without its jars only the tests with Kafka fail; they ask again, and so say why."""
+    from tests.spark.jars import connector_jars
+
+    from kleene.errors import MissingConnector
+
+    try:
+        return {"spark.jars": ",".join(map(str, connector_jars()))}
+    except MissingConnector:
+        return {}
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A test that stops or kills it starts it again."""
+    from tests.spark.broker import Broker
+
+    started = Broker(tmp_path_factory.mktemp("kafka"))
+    started.start()
+    try:
+        yield started
+    finally:
+        started.kill()

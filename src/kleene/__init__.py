@@ -4,15 +4,16 @@
 >>> q = kleene.query("PATTERN SEQ(Shelf a, !(Register b), Exit c) WHERE [tag_id] WITHIN 12 hours")
 """
 
-from kleene.api import Outputs, Query, decompress, explain, flat, infer_schema, match, outputs, query, sql, why
+from kleene.api import Outputs, Query, decompress, explain, flat, infer_schema, live, match, outputs, query, sql, why
 from kleene.errors import KleeneError
 from kleene.explanation import Explanation
 from kleene.pattern import Schema
-from kleene.plan.settings import Budget, Policy, Settings
+from kleene.plan.settings import Budget, Exchange, Policy, Settings, Stream
 
 __version__ = "0.1.0"
 __all__ = [
     "Budget",
+    "Exchange",
     "Explanation",
     "KleeneError",
     "Outputs",
@@ -20,11 +21,13 @@ __all__ = [
     "Query",
     "Schema",
     "Settings",
+    "Stream",
     "__version__",
     "decompress",
     "explain",
     "flat",
     "infer_schema",
+    "live",
     "match",
     "outputs",
     "query",

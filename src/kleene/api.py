@@ -6,13 +6,16 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kleene import pattern
 from kleene.errors import UnknownSpelling
 from kleene.explanation import Explanation, explain_query
 from kleene.pattern import Schema
 from kleene.plan.settings import Settings
+
+if TYPE_CHECKING:
+    from kleene.spark.streaming.live import Live
 
 _LOG = logging.getLogger("kleene")
 
@@ -21,14 +24,19 @@ _LOG = logging.getLogger("kleene")
 class Outputs:
     """Everything that a query gives: matches, runs that timed out, and rows that were no events.
 
-    All three are of the kind that the events were. `timeouts` is None for a query without TIMEOUTS INTO.
+    All of them are of the kind that the events were; those of a stream are streams, and each of them that is started
+    runs the query for itself (`kleene.live` runs it once for all). `timeouts` is None for a query without TIMEOUTS
+    INTO.
     """
 
     matches: Any
     timeouts: Any
     bad_rows: Any
-    # Matches of events that completed more than the budget allows, where its policy is to emit these compressed.
+    # Matches of events that completed more than the budget allows, where its policy is to emit these compressed. None
+    # when there are none; whether there are is known on Spark only when it has run, so there it is an empty frame.
     compressed: Any = None
+    # Of a stream: events that came after the watermark had passed them.
+    late: Any = None
 
 
 class Query(pattern.Query):
@@ -102,6 +110,8 @@ def outputs(
     from kleene.frames.kinds import on_spark
 
     if on_spark(events):
+        if _is_stream(events):
+            return _live_outputs(events, _queries(query, params), schema, settings, several=_several(query))
         from kleene.spark.batch import spark_outputs
 
         made = spark_outputs(events, _queries(query, params), schema=schema, several=_several(query), settings=settings)
@@ -109,6 +119,25 @@ def outputs(
     return _in_process(
         events, _queries(query, params), schema=schema, several=_several(query), settings=settings or Settings()
     )
+
+
+def live(
+    events: Any,
+    query: str | pattern.Query | Sequence[str | pattern.Query],
+    *,
+    schema: Schema | None = None,
+    params: Mapping[str, object] | None = None,
+    settings: Settings | None = None,
+) -> Live:
+    """Queries on a Spark stream, to be run once for all of their outputs: `kleene.live(…).start(…)`.
+
+    events     a streaming data frame, or a dict of these by stream name
+    query      a query or its text, or several, each with a name of its own
+    settings   `Settings(stream=Stream(delay="10 seconds"))` says how long events are waited for
+    """
+    from kleene.spark.streaming.live import live as made
+
+    return made(events, _queries(query, params), schema=schema, settings=settings)
 
 
 def decompress(rows: Any) -> Iterator[dict[str, Any]]:
@@ -230,6 +259,20 @@ def infer_schema(events: Any, **roles: Any) -> Schema:
         table, schema = to_table(events, Schema(**roles))
         return schema_on(table.schema, schema)
     return schema_on(to_arrow(events).schema, Schema(**roles))
+
+
+def _is_stream(events: Any) -> bool:
+    frames = events.values() if isinstance(events, Mapping) else [events]
+    return any(getattr(frame, "isStreaming", False) for frame in frames)
+
+
+def _live_outputs(
+    events: Any, queries: list[pattern.Query], schema: Schema | None, settings: Settings | None, *, several: bool
+) -> Outputs:
+    from kleene.spark.streaming.live import Live
+
+    made = Live(events, queries, schema, settings or Settings(), several=several)
+    return Outputs(made.matches(), made.timeouts(), made.bad_rows(), made.compressed(), made.late())
 
 
 def _several(query: object) -> bool:

@@ -392,6 +392,14 @@ class BadDivision(DataError):
     code, title = "KL512", "events cannot be divided so"
 
 
+class NoDelay(KleeneError):
+    code, title = "KL513", "nothing says how time passes on a stream"
+
+
+class NotOnStreams(KleeneError):
+    code, title = "KL514", "query cannot run on a stream"
+
+
 # KL6xx: limits -----------------------------------------------------------------------------------------------------
 
 
@@ -444,6 +452,10 @@ class BadTarget(PipelineError):
 
 class SparkFailed(PipelineError):
     code, title = "KL709", "Spark could not finish the run"
+
+
+class MissingConnector(PipelineError):
+    code, title = "KL710", "Spark's connector is not here"
 
 
 # KL9xx: warnings ---------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def explain_query(
     lines = [*explanation(bound, query.tree.within), "", "plan"]
     lines += [f"  {line}".rstrip() for line in plan_text(plan, KNOWN_RULES, idle_rules(bound, used))]
     if columns is not None:
-        lines += _on_spark(bound, columns.schema, events)
+        lines += _on_spark(bound, columns.schema, events, used)
     if open_ones:
         named = ", ".join(f":{name}" for name in open_ones)
         lines += ["", f"  It cannot run yet: {named} {'has' if len(open_ones) == 1 else 'have'} no value."]
@@ -81,7 +81,7 @@ def _columns(query: Query, events: Any, schema: Schema) -> tuple[pa.Table, Schem
     return table.slice(0, 0), schema_on(table.schema, given)
 
 
-def _on_spark(query: BoundQuery, columns: pa.Schema, events: Any) -> list[str]:
+def _on_spark(query: BoundQuery, columns: pa.Schema, events: Any, settings: Settings) -> list[str]:
     """How Spark would divide the events, where it is to run there."""
     from kleene.frames.kinds import on_spark
 
@@ -89,7 +89,7 @@ def _on_spark(query: BoundQuery, columns: pa.Schema, events: Any) -> list[str]:
         return []
     from kleene.spark.explaining import division_text
 
-    return ["", "on Spark", *(f"  {line}" for line in division_text(query, columns))]
+    return ["", "on Spark", *(f"  {line}" for line in division_text(query, columns, settings))]
 
 
 def _compiled(query: BoundQuery, plan: Plan, columns: pa.Table, settings: Settings) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from unittest import mock
@@ -217,3 +217,20 @@ def compare(stratum: str, seeds: range) -> tuple[int, int]:
         outputs = expected.matches if expected.timeouts is None else expected.timeouts
         matched += outputs.num_rows > 0
     return pairs, matched
+
+
+# What two files test, each half of the strata, so that both run at once.
+HALVES = list(STRATA)[:14], list(STRATA)[14:]
+
+
+def agree(stratum: str, record_property: Callable[[str, object], None]) -> None:
+    pairs, matched = compare(stratum, range(STRATA[stratum]))
+    record_property("counted", f"engine = reference: {stratum:22} {pairs:4} pairs, {matched:4} with matches")
+    assert pairs >= PAIRS
+    assert matched >= MATCHED
+
+
+def agree_at_a_glance(stratum: str) -> None:
+    """Other cases than the many, so that these too are worth their time."""
+    _, matched = compare(stratum, range(10_000, 10_012))
+    assert matched

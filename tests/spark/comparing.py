@@ -61,6 +61,10 @@ def check_same(spark: SparkSession, events: Any, query: Any, **options: Any) -> 
     assert (there.timeouts is None) == (here.timeouts is None)
     if here.timeouts is not None:
         assert rows(there.timeouts) == rows(here.timeouts)
+    # On Spark it is not known before the run that there is nothing.
+    assert there.compressed is not None or here.compressed is None
+    if there.compressed is not None:
+        assert rows(there.compressed) == ([] if here.compressed is None else rows(here.compressed))
     assert sorted(row["reason"] for row in rows(there.bad_rows)) == sorted(here.bad_rows.column("reason").to_pylist())
     return found
 

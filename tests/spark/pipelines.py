@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 
+from kleene.errors import KleeneError
 from kleene.spark.pipeline.reading import Pipeline, read_pipeline
+from kleene.spark.pipeline.targets import check_sources, check_targets, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +57,33 @@ def written(folder: Path, text: str = RIGHT, **files: str) -> Path:
 
 def read(folder: Path, text: str = RIGHT, **files: str) -> Pipeline:
     return read_pipeline(written(folder, text, **files))
+
+
+def error_of(text: str, **files: str) -> str:
+    """The whole message for a pipeline file in this folder."""
+    written(Path(), text, **files)
+    with pytest.raises(KleeneError) as caught:
+        check(read_pipeline("pipeline.toml"))
+    return str(caught.value)
+
+
+def check(pipeline: Pipeline) -> None:
+    """What is checked of a file before Spark starts."""
+    targets = targets_of(pipeline)
+    check_sources(pipeline)
+    check_targets(pipeline, targets)
+
+
+def shown(code: str, message: str, line: int, column: int, source: str, width: int, hint: str | None = None) -> str:
+    gutter = " " * len(str(line))
+    lines = [
+        f"error[{code}]: {message}",
+        f" {gutter}--> pipeline.toml:{line}:{column}",
+        f" {gutter} |",
+        f" {line} | {source}",
+        f" {gutter} | {' ' * (column - 1)}{'^' * width}",
+    ]
+    return "\n".join([*lines, *([f"  = hint: {hint}"] if hint else [])])
 
 
 class Told:

@@ -20,7 +20,6 @@ from kleene.errors import (
     KleeneError,
     MissingColumn,
     UnknownAttribute,
-    UnknownKind,
 )
 from kleene.plan.settings import Exchange, Settings
 
@@ -177,7 +176,7 @@ def ids_with_buckets(spark: SparkSession, events: pa.Table, text: str, buckets: 
     from kleene.spark.batch import spark_outputs
 
     settings = Settings(exchange=Exchange(buckets))
-    matches, _, _ = spark_outputs(
+    matches, *_ = spark_outputs(
         to_spark(spark, events), [kleene.query(text)], schema=None, several=False, settings=settings
     )
     return sorted(row.match_id for row in matches.select("match_id").collect())
@@ -229,12 +228,6 @@ def test_a_wrong_query_is_an_error_before_any_job(
     never = spark.sql("select 'A' type, 1L ts, cast(raise_error('a job ran') as bigint) id, 1.5D x")
     with pytest.raises(error):
         kleene.match(never, text, schema=schema)
-
-
-def test_streaming_comes_later(spark: SparkSession) -> None:
-    stream = spark.readStream.format("rate").load()
-    with pytest.raises(UnknownKind, match="streams come later"):
-        kleene.match(stream, "PATTERN A a", schema=kleene.Schema(constant_type="A", time="timestamp"))
 
 
 def test_an_error_in_a_task_brings_its_message(spark: SparkSession) -> None:

@@ -19,6 +19,7 @@ from kleene.errors import (
     UnknownKind,
     UnusableColumn,
 )
+from kleene.plan.settings import Budget, Policy, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,6 +71,44 @@ def test_a_compressed_result_is_written_and_read(spark: SparkSession, tmp_path: 
     verbose = kleene.match(events, "PATTERN SEQ(A+ a[], B b)").to_pylist()
     assert list(kleene.decompress(spark.read.parquet(str(tmp_path / "shared")))) == verbose
     assert list(kleene.decompress(pq.read_table(tmp_path / "shared"))) == verbose
+
+
+def test_too_many_matches_are_emitted_compressed(spark: SparkSession) -> None:
+    settings = Settings(budget=Budget(matches_per_event=3, policy=Policy.EMIT_COMPRESSED))
+    events = random_events(seed=8)
+    crowd = kleene.query("PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { [id] } WITHIN 30", name="crowd")
+    check_same(spark, events, crowd, settings=settings)
+    dense = kleene.outputs(to_spark(spark, events), crowd, settings=settings).compressed
+    assert all(int(row["count"]) > 3 for row in dense.collect())
+    assert dense.count() > 5
+    # Those of several queries are one table, as their timeouts are.
+    other = kleene.query("PATTERN SEQ(A+ a[], C c) WHERE [id, city] WITHIN 60 RETURN a[1].v AS v", name="other")
+    third = kleene.query("PATTERN SEQ(A+ a[], C c) WHERE [id, city] WITHIN 60 OUTPUT COMPRESSED", name="third")
+    found = kleene.outputs(to_spark(spark, events), [crowd, third], settings=settings).compressed
+    check_same(spark, events, [crowd, third], settings=settings)
+    assert {row.query for row in found.collect()} == {"crowd", "third"}
+    # RETURN leaves nothing that a graph could hold.
+    few = Settings(budget=Budget(policy=Policy.EMIT_COMPRESSED))
+    assert kleene.outputs(to_spark(spark, events), other, settings=few).compressed is None
+    assert kleene.outputs(to_spark(spark, events), crowd).compressed is None
+
+
+def test_what_composite_events_complete_is_emitted_compressed(spark: SparkSession) -> None:
+    settings = Settings(budget=Budget(matches_per_event=3, policy=Policy.EMIT_COMPRESSED))
+    events = pa.Table.from_pylist([event("AB"[ts % 2], ts, id=1) for ts in range(12)] + [event("C", 20, id=1)])
+    maker = kleene.query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 2 RETURN a.id AS id, b.ts AS last_ts INTO Pair")
+    reader = kleene.query("PATTERN SEQ(Pair+ p[], C c) WHERE [id] WITHIN 30", name="after")
+    check_same(spark, events, [maker, reader], settings=settings)
+    found = kleene.outputs(to_spark(spark, events), [maker, reader], settings=settings).compressed
+    assert [(row.query, row["count"]) for row in found.collect()] == [("after", "63")]
+
+
+def test_that_drops_are_not_counted_is_said(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    settings = Settings(budget=Budget(matches_per_event=3, policy=Policy.DROP_OLDEST))
+    text = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { [id] } WITHIN 30"
+    events = random_events(seed=8)
+    assert len(check_same(spark, events, text, settings=settings)) < kleene.match(events, text).num_rows
+    assert "a pipeline and `kleene.spark.together` show it" in caplog.text
 
 
 def test_absent_variables_are_null_and_absent_lists_empty(spark: SparkSession) -> None:

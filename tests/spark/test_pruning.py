@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import redirect_stdout
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.spark.comparing import setting, to_spark
 
@@ -132,17 +135,12 @@ def test_a_missing_attribute_is_no_reason_to_drop(spark: SparkSession) -> None:
 
 def test_row_groups_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
     """The conditions reach the Parquet reader, with the columns that the query needs."""
-    import pyarrow.parquet as pq
-
     table = pa.table(
         {"type": ["A", "B"] * 50, "ts": list(range(100)), "id": [1] * 100, "x": [1.5] * 100, "y": ["z"] * 100}
     )
     pq.write_table(table, tmp_path / "events.parquet")
     query = "PATTERN SEQ(A a, B b) WHERE [id] AND a.x > 1 AND b.ts < 50 WITHIN 10 RETURN a.ts AS at"
     found = kleene.match(spark.read.parquet(str(tmp_path)), query)
-    import io
-    from contextlib import redirect_stdout
-
     shown = io.StringIO()
     with redirect_stdout(shown):
         found.explain()

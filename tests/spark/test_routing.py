@@ -9,6 +9,7 @@ import kleene
 from kleene.frames.arrow import schema_on
 from kleene.pattern.feeding import bound_in_order, in_dependency_order
 from kleene.pattern.schema import Schema
+from kleene.plan.settings import Policy
 from kleene.spark.routing import ByKey, ByTime, OneTask, Route, routes_of
 
 COLUMNS = pa.schema(
@@ -23,9 +24,9 @@ COLUMNS = pa.schema(
 )
 
 
-def route(text: str, schema: Schema | None = None) -> Route:
+def route(text: str, schema: Schema | None = None, policy: Policy = Policy.FAIL) -> Route:
     bound = kleene.query(text, name="q").bind(schema_on(COLUMNS, schema or Schema()))
-    return routes_of([bound], COLUMNS)[0]
+    return routes_of([bound], COLUMNS, policy)[0]
 
 
 KEY = ByKey(((None, ("id",)),))
@@ -74,7 +75,8 @@ ROUTES = [
     ("A+ ; B b WITHIN 5", ByTime(6, 6)),
     ("SEQ(A+ a[], B b) WITHIN 5 OUTPUT COMPRESSED", ByTime(6, 0, by_end=True)),
     ("!(C c) ; A+ a[] ; B b ; !(C d) WITHIN 5 OUTPUT COMPRESSED", ByTime(12, 6, by_end=True)),
-    ("A a WHERE a.x > 1", ByTime(0, 0)),
+    ("SEQ(A+ a[], B b) WITHIN 5 OUTPUT COMPRESSED TIMEOUTS INTO Late", ByTime(6, 6, by_end=True)),
+    ("A a WHERE a.x > 1", ByTime(0, 0, by_end=True)),
 ]
 
 
@@ -97,6 +99,17 @@ def test_one_task_and_why(text: str, schema: Schema | None, reason: str) -> None
     found = route(f"PATTERN {text}", schema)
     assert isinstance(found, OneTask)
     assert reason in found.reason
+
+
+@pytest.mark.parametrize("policy", [Policy.DROP_OLDEST, Policy.EMIT_COMPRESSED])
+def test_a_budget_that_leaves_out_matches_counts_all_that_end_with_an_event(policy: Policy) -> None:
+    assert route("PATTERN SEQ(A a, B b) WITHIN 5", policy=policy) == ByTime(6, 0, by_end=True)
+    assert route("PATTERN SEQ(A a, B b) WITHIN 5 TIMEOUTS INTO Late", policy=policy) == ByTime(6, 6, by_end=True)
+    assert route("PATTERN !(C c) ; A a ; B b WITHIN 5 EVENTS", policy=policy) == ByTime(12, 0, True, True)
+    assert route("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5", policy=policy) == KEY
+    found = route("PATTERN SEQ(A a, B b) WITHIN 5 OUTPUT NON_OVERLAP", policy=policy)
+    assert isinstance(found, OneTask)
+    assert "some of which its budget may leave out" in found.reason
 
 
 def test_an_attribute_that_a_type_lacks_links_nothing() -> None:

@@ -13,7 +13,7 @@ from tests.spark.comparing import check_same, event, to_spark
 
 import kleene
 from kleene.errors import BadDivision
-from kleene.plan.settings import Exchange, Settings
+from kleene.plan.settings import Budget, Exchange, Policy, Settings
 from kleene.spark.packing import Slices
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def test_an_event_goes_to_its_slice_and_to_those_that_it_is_near() -> None:
 def test_one_that_lasts_must_lie_within() -> None:
     slices = Slices((10, 20, 30), before=0, after=5)
     assert spread(slices, (8, 12), (8, 28), (0, 99)) == [[0], [], []]
+    # Nothing is around, so nothing can be missed.
+    assert spread(Slices((10, 20, 30), before=0, after=0), (8, 12), (8, 28), (0, 99)) == [[1], [2], [3]]
 
 
 def test_the_ends_of_time_are_no_obstacle() -> None:
@@ -80,7 +82,10 @@ QUERIES = [
     "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { b[i].v >= b[i-1].v } WITHIN 9",
     "PATTERN SEQ(A a, B b) WITHIN 6 OUTPUT NON_OVERLAP",
     "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { } WITHIN 6 OUTPUT COMPRESSED",
+    "PATTERN SEQ(A+ a[], C c) WITHIN 6 OUTPUT COMPRESSED TIMEOUTS INTO Late",
+    "PATTERN SEQ(A+ a[], C c) WITHIN 4 EVENTS OUTPUT COMPRESSED TIMEOUTS INTO Late",
     "PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 4 TIMEOUTS INTO Late",
+    "PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 4 OUTPUT NON_OVERLAP TIMEOUTS INTO Late",
     "PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 7 EVENTS",
     "PATTERN !(C c) ; A a ; B b WITHIN 5 EVENTS",
     "PATTERN SEQ(A a, B b) WITHIN 5 EVENTS OUTPUT NON_OVERLAP",
@@ -99,13 +104,38 @@ def test_edges(spark: SparkSession, text: str, width: int) -> None:
     assert check_same(spark, stream(250, len(text), span=150), text, settings=settings)
 
 
+@pytest.mark.parametrize("policy", [Policy.DROP_OLDEST, Policy.EMIT_COMPRESSED])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A+ a[], C c) WHERE a[i].v >= a[i-1].v WITHIN 9",
+        "PATTERN !(B b) ; A+ a[] ; C c WITHIN 9 TIMEOUTS INTO Late",
+        "PATTERN SEQ(A a, B b, C c) WITHIN 12 EVENTS",
+    ],
+)
+def test_matches_of_an_event_are_counted_in_one_slice(spark: SparkSession, text: str, policy: Policy) -> None:
+    """What a budget leaves out depends on all matches that end with an event, wherever they begin."""
+    width = 20 if " EVENTS" in text else 3
+    settings = Settings(budget=Budget(matches_per_event=3, policy=policy), exchange=Exchange(slice_width=width))
+    table = stream(250, len(text), span=150)
+    found = check_same(spark, table, text, settings=settings)
+    assert 0 < len(found) < kleene.match(table, text).num_rows
+
+
+def test_what_is_selected_is_selected_among_what_the_budget_leaves(spark: SparkSession) -> None:
+    budget = Budget(matches_per_event=3, policy=Policy.DROP_OLDEST)
+    settings = Settings(budget=budget, exchange=Exchange(slice_width=3))
+    text = "PATTERN SEQ(A a, B b, C c) WITHIN 9 OUTPUT NON_OVERLAP"
+    assert check_same(spark, stream(100, 4, span=90), text, settings=settings)
+
+
 def test_slices_of_events_that_last(spark: SparkSession) -> None:
     table = stream(200, 3, span=120)
     starts = [max(0, ts - number % 7) for number, ts in enumerate(table.column("ts").to_pylist())]
     table = table.append_column("began", pa.array(starts))
     settings = Settings(exchange=Exchange(slice_width=10))
     schema = kleene.Schema(start="began")
-    for text in ("SEQ(A a, B b) WITHIN 9", "SEQ(A a, B b) WHERE strict_contiguity { } WITHIN 12"):
+    for text in ("SEQ(A a, B b) WITHIN 9", "SEQ(A a, B b) WHERE strict_contiguity { } WITHIN 12", "A a WHERE a.v > 2"):
         assert check_same(spark, table, f"PATTERN {text}", schema=schema, settings=settings)
 
 

@@ -207,8 +207,13 @@ def run(
     """Run a pipeline file on Spark: sources, queries and sinks.
 
     Rows are counted, bad ones set aside, all queries run in one pass, and each result is put in its place when it is
-    whole; a second run replaces the results of the first. Ends with 0 when all went well, 1 when the file, a query or
-    the data is wrong, 2 when the command is, 3 when a limit was reached: bad rows, or a budget.
+    whole; a second run replaces the results of the first.
+
+    A file with a [stream] table is run as a stream. Ctrl-C or SIGTERM stops it when its batch is finished, and the next
+    run goes on from there.
+
+    Ends with 0 when all went well, 1 when the file, a query or the data is wrong, 2 when the command is, 3 when a limit
+    was reached: bad rows, or a budget.
 
     \b
     Example:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kleene.errors import QueryError, UnreadableFile, did_you_mean
+from kleene.errors import QueryError, UnreadableFile
+from kleene.frames import text_files
 from kleene.lang import parse_declarations
 from kleene.pattern import Query, Schema
 
@@ -28,24 +29,12 @@ _WORDS: dict[str, object] = {"true": True, "false": False, "null": None}
 
 def read_text(path: str) -> tuple[str, str]:
     """The text of a file (`-`: of the standard input) and the name to call it by."""
+    if path != "-":
+        return text_files.read_text(Path(path)), path
     try:
-        if path == "-":
-            return sys.stdin.buffer.read().decode(), "stdin"
-        return Path(path).read_bytes().decode(), path
+        return sys.stdin.buffer.read().decode(), "stdin"
     except UnicodeDecodeError:
-        raise UnreadableFile(f"`{path}` is no UTF-8 text") from None
-    except FileNotFoundError:
-        raise UnreadableFile(f"there is no file `{path}`", hint=_neighbour(path)) from None
-    except OSError as problem:
-        raise UnreadableFile(f"`{path}` cannot be read: {problem.strerror or problem}") from None
-
-
-def _neighbour(path: str) -> str | None:
-    try:
-        hint = did_you_mean(Path(path).name, (entry.name for entry in Path(path).parent.iterdir()))
-    except OSError:
-        return None
-    return hint if hint and hint.startswith("did") else None
+        raise UnreadableFile("`-` is no UTF-8 text") from None
 
 
 def query_from(given: str, params: dict[str, object]) -> Query:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,9 @@ from kleene.pattern import Schema
 if TYPE_CHECKING:
     from kleene.spark.pipeline.reading import Pipeline
     from kleene.spark.pipeline.running import Bound, Summary
+    from kleene.spark.pipeline.sources import Opened
+    from kleene.spark.pipeline.stream_running import BoundStream
+    from kleene.spark.pipeline.stream_sources import StreamSource
     from kleene.spark.pipeline.targets import Target
 
 _POLL_SECONDS = 0.2
@@ -32,17 +35,36 @@ def run_file(path: Path, *, dry: bool) -> None:
     except ImportError as problem:
         raise _missing(problem) from None
     pipeline = read_pipeline(path)
-    console = Console(pipeline.schema)
     try:
-        from kleene.spark.pipeline.running import bound, run_pipeline
+        (_run if pipeline.model.stream is None else _run_stream)(pipeline, dry=dry)
     except ImportError as problem:
         raise _missing(problem) from None
+
+
+def _run(pipeline: Pipeline, *, dry: bool) -> None:
+    from kleene.spark.pipeline.running import bound, run_pipeline
+
+    console = Console(pipeline.schema)
     if dry:
         with bound(pipeline, console) as on_data:
             typer.echo("\n".join(_plan(on_data)))
         return
     summary = run_pipeline(pipeline, console)
     for line in _summed_up(summary):
+        print(line, file=sys.stderr)
+
+
+def _run_stream(pipeline: Pipeline, *, dry: bool) -> None:
+    from kleene.cli.streaming import StreamConsole, stream_summed_up
+    from kleene.spark.pipeline.stream_running import bound_stream, run_stream
+
+    console = StreamConsole(pipeline)
+    if dry:
+        typer.echo("\n".join(_plan(bound_stream(pipeline, console))))
+        return
+    with console:
+        summary = run_stream(pipeline, console)
+    for line in stream_summed_up(summary):
         print(line, file=sys.stderr)
 
 
@@ -72,7 +94,7 @@ class Console:
         print(f"{text}: {time.perf_counter() - began:.1f} s", file=sys.stderr)
 
     def show(self, target: Target, rows: pa.Table, total: int) -> None:
-        title = f"{target.query or 'sources'}: {_counted(total, *_WORDS[target.sink.output])}"
+        title = f"{target.query or 'sources'}: {counted(total, *_WORDS[target.sink.output])}"
         sys.stderr.flush()
         print_matches(rows, self._schema, limit=target.sink.limit, title=title)
         if total > rows.num_rows:
@@ -83,6 +105,7 @@ class Console:
 _WORDS = {
     "matches": ("match", "matches"),
     "timeouts": ("timeout", "timeouts"),
+    "late": ("late event", "late events"),
     "bad_rows": ("bad row", "bad rows"),
     "compressed": ("compressed row", "compressed rows"),
 }
@@ -124,66 +147,78 @@ def _summed_up(summary: Summary) -> Iterator[str]:
     yield ""
     width = max(len(source.name) for source in summary.sources)
     for source in summary.sources:
-        yield f"read     {source.name:<{width}}  {_counted(source.rows, 'row')}"
-    yield f"bad      {_counted(summary.bad_rows, 'row')}"
+        yield f"read     {source.name:<{width}}  {counted(source.rows, 'row')}"
+    yield f"bad      {counted(summary.bad_rows, 'row')}"
     for reason, number in summary.reasons:
         yield f"           {number:,} × {reason}"
-    yield f"kept     {_counted(summary.counts.kept, 'event')} that a query can use"
+    yield f"kept     {counted(summary.counts.kept, 'event')} that a query can use"
     for name, number in summary.counts.matches.items():
         late = summary.counts.timeouts.get(name, 0)
-        also = f", {_counted(late, 'timeout')}" if late else ""
-        yield f"matched  {name}: {_counted(number, 'match', 'matches')}{also}"
+        also = f", {counted(late, 'timeout')}" if late else ""
+        yield f"matched  {name}: {counted(number, 'match', 'matches')}{also}"
     if summary.counts.dropped:
-        yield f"dropped  {_counted(summary.counts.dropped, 'match', 'matches')} over the budget"
+        yield f"dropped  {counted(summary.counts.dropped, 'match', 'matches')} over the budget"
     for target in summary.targets:
         if target.sink.kind != "console":
-            yield f"wrote    {target.what} → {_place(target)}"
+            yield f"wrote    {target.what} → {place(target)}"
     rate = summary.rows / summary.finding if summary.finding else 0
     yield f"took     {summary.seconds:.1f} s, of which finding matches {summary.finding:.1f} s: {rate:,.0f} events/s"
 
 
-def _place(target: Target) -> str:
+def place(target: Target) -> str:
+    """Where a result goes, in words."""
     if target.sink.kind == "console":
         return "the console"
     return f"{target.sink.kind} {target.shown}"
 
 
-def _counted(number: int, one: str, many: str | None = None) -> str:
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number of things: `1 match`, `2,000 matches`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 # A dry run -----------------------------------------------------------------------------------------------------------
 
 
-def _plan(on_data: Bound) -> Iterator[str]:
+def _plan(on_data: Bound | BoundStream) -> Iterator[str]:
     """What a run would do: nothing has been read but schemas, and nothing is written."""
-    from kleene.spark.pipeline.values import shown
+    from kleene.spark.pipeline.running import master_of
+    from kleene.spark.pipeline.values import scrubbed, shown
 
     pipeline = on_data.pipeline
-    for source, opened in zip(pipeline.model.sources, on_data.sources, strict=True):
-        yield f"source {source.name}: {source.kind} {source.table or ', '.join(source.paths)}"
+    sources: Sequence[Opened | StreamSource] = on_data.sources
+    for source, opened in zip(pipeline.model.sources, sources, strict=True):
+        where = source.table or source.topic or ", ".join(source.paths)
+        yield f"source {source.name}: {source.kind} {scrubbed(where, pipeline.secrets)}"
         yield from (f"  option {name} = {value}" for name, value in shown(source.options).items())
-        yield f"  columns {', '.join(f'{name} {kind}' for name, kind in opened.frame.dtypes)}"
-    for number, (query, route) in enumerate(zip(pipeline.queries, on_data.together.routes, strict=True)):
+        yield f"  columns {', '.join(f'{name} {kind}' for name, kind in opened.dtypes)}"
+    for number, (query, route) in enumerate(zip(pipeline.queries, on_data.routes, strict=True)):
         yield ""
         yield f"query {query.name}"
         yield from (f"  {line}".rstrip() for line in _explained(on_data, number).splitlines())
         yield f"  on Spark: {route}"
     yield ""
     for target in on_data.targets:
-        how = "" if target.sink.kind == "console" else f", {target.sink.mode}{', flat' if target.sink.flat else ''}"
-        yield f"sink {target.what} → {_place(target)}{how}"
+        mode = "" if target.sink.kind == "console" or pipeline.model.stream is not None else f", {target.sink.mode}"
+        how = f"{mode}{', flat' if target.sink.flat and target.sink.kind != 'console' else ''}"
+        yield f"sink {target.what} → {place(target)}{how}"
         yield from (f"  option {name} = {value}" for name, value in shown(target.sink.options).items())
-    spark = pipeline.model.spark
-    yield f"Spark {spark.master}"
-    yield from (f"  {name} = {value}" for name, value in shown(spark.conf).items())
+    yield from _stream(pipeline)
+    yield f"Spark {master_of(pipeline)}"
+    yield from (f"  {name} = {value}" for name, value in shown(pipeline.model.spark.conf).items())
     yield f"bad rows: {_bad_rows(pipeline)}"
     yield "Nothing was written: this was a dry run."
 
 
-def _explained(on_data: Bound, number: int) -> str:
+def _stream(pipeline: Pipeline) -> Iterator[str]:
+    if pipeline.model.stream is not None:
+        said = pipeline.model.stream.model_dump(exclude_none=True, exclude_defaults=True)
+        yield f"stream {', '.join(f'{name} = {value}' for name, value in said.items())}"
+
+
+def _explained(on_data: Bound | BoundStream, number: int) -> str:
     """A query on its columns; one that reads what another makes is explained from what binding found out of these."""
-    query, bound = on_data.pipeline.queries[number], on_data.together.queries[number]
+    query, bound = on_data.pipeline.queries[number], on_data.queries[number]
     return explain_query(query, schema=bound.schema, settings=on_data.pipeline.settings).text
 
 

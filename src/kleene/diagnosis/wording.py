@@ -18,7 +18,6 @@ from kleene.plan.explain import leaving, variables_of
 from kleene.plan.physical import AutomatonPlan, SequencePlan
 
 _LISTED = 3
-_CONTIGUOUS = (SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -183,7 +182,7 @@ class Wording:
         """Runs before a place that nothing reached which neither expired nor were stopped."""
         strategy, before = self.query.strategy, self.counts[place - 1]
         single = self._part(place - 1).kind is Kind.SINGLE
-        if strategy in _CONTIGUOUS or not single or self.query.output is OutputMode.NON_OVERLAP:
+        if strategy.is_contiguous or not single or self.query.output is OutputMode.NON_OVERLAP:
             return 0
         stopped = self.counts[place].negated if strategy is SelectionStrategy.SKIP_TILL_NEXT_MATCH else 0
         return max(before.reached - before.expired - stopped, 0)
@@ -202,7 +201,7 @@ class Wording:
             needed = leaving(self.plan.states[place - 1])
             if needed and self._part(place - 1).kind is Kind.KLEENE:
                 return f"no run could leave {before}: it needs {' and '.join(needed)}"
-            if self.query.strategy in _CONTIGUOUS:
+            if self.query.strategy.is_contiguous:
                 return f"{later}, and other events between"
         return f"{later}, too late for the window (WITHIN {self.within})"
 

@@ -71,6 +71,14 @@ class Arrivals:
         self._waiting = [table.filter(pc.invert(passed))]
         return table.filter(passed)
 
+    @property
+    def first_end(self) -> int | None:
+        """When the first of the events ends that wait; None when none does."""
+        table = self.waiting
+        if table is None or not table.num_rows:
+            return None
+        return int(pc.min(as_integers(table.column(self._schema.time))).as_py())
+
     def restore(self, waiting: pa.Table | None, watermark: int | None, rows: int) -> None:
         self._waiting = [] if waiting is None else [waiting]
         self.watermark, self.rows = watermark, rows

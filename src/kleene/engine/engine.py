@@ -14,16 +14,17 @@ import pyarrow as pa
 from kleene.engine import snapshots
 from kleene.engine.arrivals import Arrivals
 from kleene.engine.budget import Accounts
-from kleene.engine.held import Held, selects_in_stream
+from kleene.engine.held import Held, reach, selects_in_stream
 from kleene.engine.statistics import Statistics
 from kleene.engine.windows import has_negated_end
 from kleene.errors import UnboundedState
 from kleene.frames.rows import BadRow
+from kleene.lang.tree import OutputMode
 from kleene.optimize.planner import plan_query
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Plan
 from kleene.plan.program import NotCompilable
-from kleene.plan.settings import Settings
+from kleene.plan.settings import Policy, Settings
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,46 @@ class Engine:
                     Events of later batches that end before it are late
         """
         if watermark is not None and self.settings.budget.state_bytes is None:
-            _check_bounded(self.query, self.plan)
+            check_bounded(self.query, self.plan)
         bad, late = self._arrivals.add(batch)
         made = self._match(watermark) if watermark is not None else Batch()
         counted = Statistics(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
         return self._reported(replace(made, bad=bad, late=late), counted)
+
+    def replay(self, batch: pa.Table, watermark: int | None) -> None:
+        """Take in what another engine of this query has taken in, which gave what there was to give."""
+        self._arrivals.add(batch)
+        if watermark is not None:
+            # What is chosen next depends on what was chosen, and what waits is chosen in its turn.
+            self._match(watermark, quietly=self.query.output is not OutputMode.NON_OVERLAP)
+
+    @property
+    def waiting(self) -> pa.Table | None:
+        """The events whose time has not passed; None when none was ever seen."""
+        return self._arrivals.waiting
+
+    @property
+    def deadline(self) -> int | None:
+        """The first watermark at which something could be certain without further events; None: there is none."""
+        watermark = self._arrivals.watermark
+        known = [] if self._arrivals.first_end is None else [self._arrivals.first_end + 1]
+        if self._held is not None and watermark is not None:
+            closing = self._held.next_closing(watermark)
+            known += [] if closing is None else [closing]
+        return min(known, default=None)
+
+    @property
+    def horizon(self) -> int | None:
+        """How long before the watermark events end of which an equal engine can be made by `replay`; None: of no part.
+
+        What NON_OVERLAP chooses, and what a budget drops, depends on all that was.
+        """
+        query, window = self.query, self.query.window
+        waits = query.output is OutputMode.COMPRESSED and any(map(has_negated_end, self.plan.alternatives))
+        drops = self.settings.budget.policy is Policy.DROP_OLDEST
+        if window is None or window.events or query.output is OutputMode.NON_OVERLAP or waits or drops:
+            return None
+        return reach(window, self.plan)
 
     def finish(self) -> Batch:
         """Bounded input ends time: everything that waits is decided."""
@@ -103,7 +139,7 @@ class Engine:
 
     # Matching
 
-    def _match(self, watermark: int | None) -> Batch:
+    def _match(self, watermark: int | None, *, quietly: bool = False) -> Batch:
         table = self._arrivals.settled(watermark)
         if table is None:
             return Batch()
@@ -113,7 +149,7 @@ class Engine:
         arrived, self._step = held.arrived(table, self._step)
         held.take_in(arrived)
         passed = None if watermark is None else self._arrivals.watermark
-        made = held.settle(passed)
+        made = held.settle(passed, quietly=quietly)
         if watermark is not None:
             self._held = held.lighter(self._arrivals.watermark)
             self._within_budget()
@@ -159,7 +195,7 @@ class Engine:
         return engine
 
 
-def _check_bounded(query: BoundQuery, plan: Plan) -> None:
+def check_bounded(query: BoundQuery, plan: Plan) -> None:
     """Refuse a query whose state could grow for ever on a stream (the semantics page §3, Window)."""
     window = query.window
     if window is None:

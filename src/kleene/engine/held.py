@@ -18,12 +18,13 @@ from kleene.engine.sequence import SequenceExecutor
 from kleene.engine.store import Arrived, EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import integers
-from kleene.engine.windows import Closing, has_negated_end
+from kleene.engine.windows import Closing, has_negated_end, has_negated_start
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import BEFORE, COUNTED
 from kleene.kernels.timeline import Timeline
 from kleene.lang.tree import OutputMode, SelectionStrategy
+from kleene.pattern.clock import Window
 from kleene.pattern.expressions import Clause, Node, references
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import AutomatonPlan, Plan
@@ -62,8 +63,8 @@ class Held:
             else SequenceExecutor(query, alternative, columns.columns, self.strings, accounts)
             for alternative in plan.alternatives
         ]
-        late = any(map(has_negated_end, plan.alternatives))
-        self._selection = Selection(query, settings, accounts, self.strings, late=late)
+        self._late = any(map(has_negated_end, plan.alternatives))
+        self._selection = Selection(query, settings, accounts, self.strings, late=self._late)
 
     def arrived(self, table: pa.Table, step: int) -> tuple[Arrived, int]:
         """The events of a table that some component could use, and the step that comes after it."""
@@ -94,7 +95,7 @@ class Held:
     def _time(self, executor: Executor) -> Timeline:
         store, query = self.store, self._query
         keys = store.partition if executor.key == query.partition else self._routing[executor.key][1].array
-        by_position = query.window is not None and query.window.events
+        by_position = query.counts_events
         # Positions in different partitions have nothing to do with each other.
         mixed = by_position and executor.key != query.partition
         return Timeline(
@@ -140,9 +141,7 @@ class Held:
         size = store.size
         if window is None or watermark is None or not self._closes:
             return np.arange(size)
-        # What a negated event before a match forbade must stay forbidden when the match is found again.
-        forbidden_before = any(absence.after < 0 for plan in self._plan.alternatives for absence in plan.absences)
-        length = window.size * (2 if forbidden_before else 1)
+        length = reach(window, self._plan)
         partition = np.maximum(store.partition[:size], 0)
         waiting = self._selection.waiting_since(self._frontier_codes(partition))
         if window.events:
@@ -154,6 +153,15 @@ class Held:
         if waiting is not None:
             earliest = np.minimum(earliest, waiting - window.size)
         return np.flatnonzero(store.end[:size] >= earliest)
+
+    def next_closing(self, watermark: int) -> int | None:
+        """The watermark at which the next window closes that something waits for; None: that of no event held."""
+        window, size = self._query.window, self.store.size
+        if window is None or window.events or not (self._late or self._query.timeouts):
+            return None
+        starts = self.store.start[:size]
+        still_open = starts[starts >= watermark - window.size]
+        return int(still_open.min()) + window.size + 1 if len(still_open) else None
 
     def _first_positions(self, partition: Ints, times: Ints) -> Ints:
         """[event]: the first position in its partition at this time or later."""
@@ -225,6 +233,12 @@ class Held:
     def nbytes(self) -> int:
         executors = sum(executor.nbytes for executor in self.executors)
         return self.store.nbytes + executors + self._intake.nbytes + self.strings.nbytes
+
+
+def reach(window: Window, plan: Plan) -> int:
+    """How long before the watermark an event may end, or how many positions, and still matter."""
+    # What a negated event before a match forbade must stay forbidden when the match is found again.
+    return window.size * (2 if any(map(has_negated_start, plan.alternatives)) else 1)
 
 
 def selects_in_stream(query: BoundQuery) -> bool:

@@ -29,8 +29,7 @@ class Intake:
         """`columns` are those that programs read."""
         self._query, self._columns, self._strings = query, columns, strings
         self.partitions = KeyCoder(query.partition, strings)
-        window, lasting = query.window, query.schema.start is not None
-        by_position = window is not None and window.events
+        lasting, by_position = query.schema.start is not None, query.counts_events
         strict = query.strategy is SelectionStrategy.STRICT_CONTIGUITY
         # Events that do not last are contiguous when their steps are, in the whole stream.
         self._by_step, self._in_stream = strict and not lasting, strict and lasting

@@ -18,7 +18,6 @@ from kleene.plan.physical import AutomatonPlan
 from kleene.plan.program import AggregationPlan
 
 FIRST_ROOM = 1024
-_CONTIGUOUS = (SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY)
 
 
 def machine_of(
@@ -68,7 +67,7 @@ def machine_of(
         size=-1 if window is None else window.size,
         inclusive=window is not None and window.inclusive,
         early=plan.window_early,
-        contiguous=query.strategy in _CONTIGUOUS,
+        contiguous=query.strategy.is_contiguous,
         next_match=query.strategy is SelectionStrategy.SKIP_TILL_NEXT_MATCH,
         merges=plan.merges,
         tallies=_tallies(query, plan),

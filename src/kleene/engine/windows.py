@@ -20,6 +20,11 @@ def has_negated_end(plan: SequencePlan | AutomatonPlan) -> bool:
     return any(absence.after == len(places) - 1 for absence in plan.absences)
 
 
+def has_negated_start(plan: SequencePlan | AutomatonPlan) -> bool:
+    """Whether an event before a match can forbid it."""
+    return any(absence.after < 0 for absence in plan.absences)
+
+
 @dataclass(frozen=True, eq=False)
 class Closing:
     """How far time has come."""

@@ -107,6 +107,14 @@ def _check_start(schema: Schema, start: pa.DataType, end: pa.DataType) -> None:
         )
 
 
+def with_columns(table: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The table with NULLs for those of these columns that it lacks."""
+    for place, name in enumerate(columns.names):
+        if name not in table.column_names:
+            table = table.add_column(place, name, pa.nulls(table.num_rows, columns.field(name).type))
+    return table
+
+
 def as_integers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """A time-like column as whole steps."""
     if pa.types.is_date32(column.type):

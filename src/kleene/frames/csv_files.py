@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from kleene.errors import UnreadableFile
-from kleene.frames.rows import BadRow
-from kleene.frames.text_files import TextTable, bad_line, require_text, without_mark
+from kleene.frames.rows import BadRow, bad_line
+from kleene.frames.text_files import TextTable, require_text, without_mark
 
 # An empty field is NULL unless it is quoted; `NA` may be a word.
 _NULLS = ["", "NULL", "null"]

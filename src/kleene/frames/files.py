@@ -21,6 +21,7 @@ from kleene.errors import TooManyBadRows, UnknownFormat, UnreadableFile, did_you
 from kleene.frames.atomic import replacing
 from kleene.frames.json_values import json_line, json_rows, json_values
 from kleene.frames.rows import BadRow
+from kleene.frames.text_files import neighbour
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 
@@ -68,7 +69,7 @@ def read_events(path: str | Path | IO[bytes], format: str | None = None, *, sche
     name = "the input" if not isinstance(path, str | Path) else str(path)
     if isinstance(path, str | Path):
         if not Path(path).exists():
-            raise UnreadableFile(f"there is no file `{path}`", hint=_neighbour(Path(path)))
+            raise UnreadableFile(f"there is no file `{path}`", hint=neighbour(Path(path)))
         folder = Path(path).is_dir()
         format = format or ("parquet" if folder else format_of(path))
         if folder and format != "parquet":
@@ -78,13 +79,6 @@ def read_events(path: str | Path | IO[bytes], format: str | None = None, *, sche
     if format == "parquet":
         return FileEvents(_read_parquet(path, name), [])
     return _read_text(_bytes_of(path, name), name, format, schema or Schema())
-
-
-def _neighbour(path: Path) -> str | None:
-    try:
-        return did_you_mean(path.name, (entry.name for entry in path.parent.iterdir()))
-    except OSError:
-        return f"there is no folder `{path.parent}` either"
 
 
 def _bytes_of(path: str | Path | IO[bytes], name: str) -> bytes:

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from kleene.errors import UnreadableFile
-from kleene.frames.rows import BadRow
-from kleene.frames.text_files import TextTable, bad_line, clipped, require_text, without_mark
+from kleene.frames.rows import BadRow, bad_line
+from kleene.frames.text_files import TextTable, clipped, require_text, without_mark
 
 _LARGEST_INTEGER = 2**63
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")

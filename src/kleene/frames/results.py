@@ -88,6 +88,11 @@ def listed_type(columns: pa.Schema) -> pa.DataType:
     return pa.list_(pa.struct([("variable", pa.string()), ("position", pa.int64()), ("event", event)]))
 
 
+def listed_columns(columns: pa.Schema) -> pa.Schema:
+    """The columns that events have in one table of several queries."""
+    return pa.schema(list(columns.field("events").type.value_type.field("event").type))
+
+
 def several_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     """The columns of one table for the matches of several queries."""
     time = columns.field(query.schema.time).type

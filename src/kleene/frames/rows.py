@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.frames.arrow import as_integers, python_values
+from kleene.frames.text_files import clipped
 from kleene.pattern.schema import Schema
 
 
@@ -33,6 +34,10 @@ class BadRow:
     reason: str
     line: int | None = None
     text: str | None = None
+
+
+def bad_line(index: int, line: int, reason: str, raw: bytes) -> BadRow:
+    return BadRow(index, reason, line, clipped(raw.decode(errors="replace")))
 
 
 def rows_of(table: pa.Table, schema: Schema) -> tuple[list[Row], list[BadRow]]:

@@ -1,15 +1,20 @@
-"""Text files of events: their bytes, their lines, and the rows of them that cannot be read."""
+"""Text files: their bytes, their lines, and the rows of them that cannot be read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+from kleene.errors import UnreadableFile, did_you_mean
 
-from kleene.errors import UnreadableFile
-from kleene.frames.rows import BadRow
+# Checking a query reads its text, and must not wait for Arrow.
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kleene.frames.rows import BadRow
 
 _CLIP = 200
 _SAMPLE = 8_192
@@ -46,6 +51,27 @@ class TextTable:
         return self.source.split(b"\n")
 
 
+def read_text(path: Path) -> str:
+    """The text of a file, its lines ended in one way."""
+    try:
+        return path.read_bytes().decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise UnreadableFile(f"`{path}` is no UTF-8 text") from None
+    except FileNotFoundError:
+        raise UnreadableFile(f"there is no file `{path}`", hint=neighbour(path)) from None
+    except OSError as problem:
+        raise UnreadableFile(f"`{path}` cannot be read: {problem.strerror or problem}") from None
+
+
+def neighbour(path: Path) -> str | None:
+    """A hint that offers the nearest name in the same folder."""
+    try:
+        hint = did_you_mean(path.name, (entry.name for entry in path.parent.iterdir()))
+    except OSError:
+        return f"there is no folder `{path.parent}` either"
+    return hint if hint and hint.startswith("did") else None
+
+
 def require_text(data: bytes, name: str) -> None:
     """Refuse what is no UTF-8 text at all; single lines that are not are bad rows."""
     sample = data[:_SAMPLE]
@@ -60,10 +86,6 @@ def require_text(data: bytes, name: str) -> None:
 def without_mark(data: bytes) -> bytes:
     """The bytes without a UTF-8 byte order mark."""
     return data.removeprefix(b"\xef\xbb\xbf")
-
-
-def bad_line(index: int, line: int, reason: str, raw: bytes) -> BadRow:
-    return BadRow(index, reason, line, clipped(raw.decode(errors="replace")))
 
 
 def clipped(text: str) -> str:

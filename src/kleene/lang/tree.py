@@ -305,6 +305,11 @@ class SelectionStrategy(Enum):
     SKIP_TILL_NEXT_MATCH = "skip_till_next_match"
     SKIP_TILL_ANY_MATCH = "skip_till_any_match"
 
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether an event that a run does not take ends it."""
+        return self in (SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY)
+
 
 @dataclass(frozen=True, slots=True)
 class StrategyVariable(Node):

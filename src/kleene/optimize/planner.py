@@ -40,7 +40,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
 
 # An event's places are bits of one integer.
 MOST_COMPONENTS = 60
-_CONTIGUOUS = (SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY)
 
 
 def plan_query(query: BoundQuery, settings: Settings | None = None) -> Plan:
@@ -101,7 +100,7 @@ def _on_runs(query: BoundQuery, line: Line, absences: tuple[Absence, ...]) -> Au
         StatePlan(state.component, Edge(tests=state.begin), Edge(tests=state.take), state.proceed)
         for state in line.states
     )
-    key = query.partition if query.strategy in _CONTIGUOUS else ()
+    key = query.partition if query.strategy.is_contiguous else ()
     plan = AutomatonPlan(states, key, tuple(_keyed(absence, key) for absence in absences))
     any_match = query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH
     return _waiting(plan) if any_match and query.timeouts is None else plan

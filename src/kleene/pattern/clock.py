@@ -73,6 +73,15 @@ def duration_nanoseconds(duration: tree.Duration) -> int:
     return total.numerator
 
 
+def duration_in_steps(text: str, clock: Clock) -> Fraction:
+    """A length of time, such as `10 seconds`, in steps of the clock."""
+    duration = parse_duration(text)
+    total, unit = _total(duration, {})
+    if unit == EVENTS:
+        raise BadDuration("a number of events is no length of time", duration.span)
+    return _steps(total, unit, clock, duration.span)
+
+
 def in_ticks(nanoseconds: int, clock: Clock, span: Span) -> int:
     """A duration as a number of ticks, to be compared with a difference of integer times."""
     steps = _steps(Fraction(nanoseconds), "nanoseconds", clock, span)

@@ -80,3 +80,14 @@ def bound_in_order(order: Iterable[tuple[int, Query]], schema: Schema) -> list[P
             made[one.into] = {**made.get(one.into, {}), **columns}
         bound.append((place, one))
     return bound
+
+
+def families(queries: Sequence[BoundQuery]) -> list[list[int]]:
+    """Queries that feed each other, directly or not, by number."""
+    owner = list(range(len(queries)))
+    for number, query in enumerate(queries):
+        for maker, other in enumerate(queries):
+            if other.into is not None and other.into in query.types:
+                ours, theirs = owner[number], owner[maker]
+                owner = [ours if one == theirs else one for one in owner]
+    return [[number for number, one in enumerate(owner) if one == family] for family in sorted(set(owner))]

@@ -65,6 +65,11 @@ class BoundQuery:
         return tuple(component for component in self.components if not component.negated)
 
     @property
+    def counts_events(self) -> bool:
+        """Whether the window is one of positions: every event of the partition counts, whatever its type."""
+        return self.window is not None and self.window.events
+
+    @property
     def is_lines(self) -> bool:
         """Whether NFA^b can run every alternative."""
         return all(map(is_line, self.alternatives))

@@ -45,6 +45,21 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    """How a stream is run."""
+
+    # How much later than another event one may come that ended before it: `10 seconds`, or a number of ticks. A
+    # watermark that the stream has already goes before it.
+    delay: str | int | None = None
+    # How far behind the clock of the machine time moves on while no event comes; None: it stands still.
+    idle: str | None = None
+    # Whether of events with the same time and tie-breaker only one is taken.
+    drop_duplicates: bool = False
+    # How much a worker process may hold of slots that it has worked on, so as not to make them anew.
+    cache_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Every rule is on unless it is switched off here, for ablation.
 
@@ -57,6 +72,7 @@ class Settings:
     # Whether rows of OUTPUT COMPRESSED hold their graphs, or only the counts.
     graphs: bool = True
     exchange: Exchange = Exchange()
+    stream: Stream = Stream()
 
     def uses(self, rule: str) -> bool:
         return rule not in self.without

@@ -6,20 +6,26 @@ wrong query or a missing column is raised before that, here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions
 from pyspark.sql.types import StructType
 
+from kleene.errors import UnknownKind
 from kleene.evaluation import warn_of_reference
+from kleene.frames.arrow import schema_on
+from kleene.frames.results import listed_columns, result_schema
 from kleene.frames.streams import reads
-from kleene.pattern.feeding import declared_together
+from kleene.lang.tree import OutputMode
+from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
-from kleene.plan.settings import Settings
+from kleene.plan.settings import Policy, Settings
 from kleene.spark.division import divide, exchanged
 from kleene.spark.numbered import Numbered
 from kleene.spark.routing import OneTask, Route, routes_of, selects_afterwards
@@ -27,12 +33,12 @@ from kleene.spark.slot import RANK, Part
 from kleene.spark.streams import one_input
 from kleene.spark.types import as_spark_expects, spark_schema
 from kleene.spark.worker import Errand, chooser, errand, task
-from kleene.testing.process import Tables, table_outputs
-from kleene.testing.reference import reference_results
+from kleene.testing.process import Tables, of_queries, table_outputs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_LOG = logging.getLogger("kleene.spark")
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
@@ -43,15 +49,23 @@ def spark_outputs(
     schema: Schema | None,
     several: bool,
     settings: Settings | None = None,
-) -> tuple[DataFrame, DataFrame | None, DataFrame]:
-    """Matches, timeouts (None when no query asks for them) and bad rows, as data frames that have not run yet.
+) -> tuple[DataFrame, DataFrame | None, DataFrame, DataFrame | None]:
+    """Matches, timeouts, bad rows and what is emitted compressed, as data frames that have not run yet.
 
-    Only where time must be cut are the times of the events looked at first.
+    Timeouts are None when no query asks for them, and the last is None when the budget's policy is another. Only where
+    time must be cut are the times of the events looked at first.
     """
     given = prepare(events, queries, schema=schema, several=several, settings=settings)
+    if given.settings.budget.policy is Policy.DROP_OLDEST:
+        _LOG.warning(
+            "how many matches and partial matches are dropped over the budget is not shown here; "
+            "a pipeline and `kleene.spark.together` show it"
+        )
     nothing = given.nothing
     timeouts = None if nothing.timeouts is None else given.output("timeouts", nothing.timeouts.schema)
-    return given.output("matches", nothing.matches.schema), timeouts, given.bad_rows
+    dense = given.compressed_columns()
+    compressed = None if dense is None else given.output("compressed", dense)
+    return given.output("matches", nothing.matches.schema), timeouts, given.bad_rows, compressed
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,7 @@ class Prepared:
 
     @property
     def bad_rows(self) -> DataFrame:
-        return _bad_rows(self.events, _why_bad(self.events, self.schema))
+        return _bad_rows(self.events, why_bad(self.events, self.schema))
 
     def output(self, kind: str, columns: pa.Schema) -> DataFrame:
         """One output of the first query, or of all in one table."""
@@ -85,6 +99,20 @@ class Prepared:
         told = self.errand(output=kind, returned=as_spark_expects(columns, large=is_large(self.packed)))
         found = exchanged(self.packed).mapInArrow(task(told), spark_schema(columns))
         return apart(found) if self.finds(0, kind) else found
+
+    def compressed_columns(self) -> pa.Schema | None:
+        """The columns of what all queries emit compressed; None where the policy is another, or all queries fail."""
+        if self.settings.budget.policy is not Policy.EMIT_COMPRESSED:
+            return None
+        columns = listed_columns(self.nothing.matches.schema) if self.several else self.columns
+        asked = [query.listing() if self.several else query for query in self.bound]
+        emitted = [
+            (query.name, result_schema(replace(query, output=OutputMode.COMPRESSED), columns).empty_table())
+            for query in asked
+            if query.output is OutputMode.ALL and query.returns is None
+        ]
+        together = of_queries(emitted)
+        return None if together is None else together.schema
 
     def finds(self, query: int, kind: str) -> bool:
         """Whether tasks give all matches of a query, of which one task then selects those that do not overlap."""
@@ -112,23 +140,34 @@ def prepare(
 ) -> Prepared:
     """Bind queries to the columns of events, and divide these."""
     settings = settings or Settings()
-    declared = declared_together(schema or Schema(), queries)
-    numbered, given = one_input(events, declared, reads(queries, declared))
-    columns = numbered.columns
-    # On no events the queries are bound and give their warnings, and the empty outputs have the right columns.
-    empty = columns.empty_table()
-    nothing = table_outputs(empty, queries, schema=given, several=several)
-    bound = tuple(result.query for result in reference_results(empty, queries, schema=given))
+    numbered, given, nothing, bound = bind(events, queries, schema=schema, several=several)
+    if numbered.frame.isStreaming:
+        raise UnknownKind("this Spark data frame is a stream", hint="`kleene.match` and `kleene.live` take streams")
     warn_of_reference(bound)
-    routes = _routes(bound, columns, several=several)
-    good = numbered.where(_why_bad(numbered, given).isNull())
+    routes = _routes(bound, numbered.columns, settings, several=several)
+    good = numbered.where(why_bad(numbered, given).isNull())
     # One table of several queries shows events whole, whatever they return.
     packed, parts = divide(good, bound, routes, settings.exchange, whole=several)
     return Prepared(queries, bound, given, numbered, routes, packed, parts, nothing, several, settings)
 
 
-def _routes(bound: Sequence[BoundQuery], columns: pa.Schema, *, several: bool) -> tuple[Route, ...]:
-    routes = routes_of(bound, columns)
+def bind(
+    events: DataFrame | Mapping[str, DataFrame], queries: Sequence[Query], *, schema: Schema | None, several: bool
+) -> tuple[Numbered, Schema, Tables, tuple[BoundQuery, ...]]:
+    """The events as one data frame, what its columns mean, the outputs on no events, and the queries on its columns.
+
+    On no events the queries give their warnings, and the empty outputs have the right columns.
+    """
+    declared = declared_together(schema or Schema(), queries)
+    numbered, given = one_input(events, declared, reads(queries, declared))
+    nothing = table_outputs(numbered.columns.empty_table(), queries, schema=given, several=several)
+    known = schema_on(numbered.columns, given)
+    in_order = bound_in_order(in_dependency_order(queries, known), known)
+    return numbered, given, nothing, tuple(query for _, query in sorted(in_order, key=itemgetter(0)))
+
+
+def _routes(bound: Sequence[BoundQuery], columns: pa.Schema, settings: Settings, *, several: bool) -> tuple[Route, ...]:
+    routes = routes_of(bound, columns, settings.budget.policy)
     # One table of several queries has no place for a rank, so one task does both.
     chosen = [
         OneTask(f"`{query.name}` selects among matches") if several and selects_afterwards(query, route) else route
@@ -154,7 +193,7 @@ def is_large(frame: DataFrame) -> bool:
 # Bad rows ----------------------------------------------------------------------------------------------------------
 
 
-def _why_bad(events: Numbered, schema: Schema) -> Column:
+def why_bad(events: Numbered, schema: Schema) -> Column:
     """Why a row is no event, NULL when it is one: the rules and the words of `kleene.frames.rows`."""
     time = events.column(schema.time)
     reason = functions.when(time.isNull(), f"no time: `{schema.time}` is NULL")

@@ -44,32 +44,38 @@ def divide(
     whole   whether events keep columns that no query reads or returns
     """
     needed = tuple(events.columns.names) if whole else columns_needed(queries, events.columns)
-    served: dict[tuple[Route, bool], list[int]] = {}
-    for number, (query, route) in enumerate(zip(queries, routes, strict=True)):
-        served.setdefault((route, selects_afterwards(query, route)), []).append(number)
-    legs: list[_Leg] = []
+    served = served_by(queries, routes)
+    legs: list[Leg] = []
     base = 0
     for (route, finds), numbers in served.items():
         own = [queries[number] for number in numbers]
         columns = needed if whole else columns_needed(own, events.columns)
-        wanted = _wanted(own, route, events)
+        wanted = wanted_by(own, route, events)
         slots, slices = _slots(events, own[0].schema, route, wanted, exchange)
         by_end = isinstance(route, ByTime) and route.by_end
         part = Part(tuple(numbers), columns, base, slots, slices, by_end, finds)
-        legs.append(_Leg(part, wanted, _slot(events, route, slots, own[0].schema)))
+        legs.append(Leg(part, wanted, slot_of(events, route, slots, own[0].schema)))
         base += slots
-        _say(own, route, slots)
+        say(own, route, slots)
     wanted_by_some = [leg.wanted for leg in legs if leg.wanted is not None]
     if len(wanted_by_some) == len(legs):
         events = events.where(reduce(or_, wanted_by_some))
     slots_of_all = [leg.routed.alias(f"g{number}") for number, leg in enumerate(legs)]
     chosen = events.frame.select(*(events.column(name) for name in needed), *slots_of_all)
-    groups = tuple(_group(leg.part, needed, number, queries[0].schema) for number, leg in enumerate(legs))
-    return chosen.mapInArrow(_packer(groups), PACKED_DDL), tuple(leg.part for leg in legs)
+    groups = tuple(group_of(leg.part, needed, number, queries[0].schema) for number, leg in enumerate(legs))
+    return chosen.mapInArrow(packer(groups), PACKED_DDL), tuple(leg.part for leg in legs)
+
+
+def served_by(queries: Sequence[BoundQuery], routes: Sequence[Route]) -> dict[tuple[Route, bool], list[int]]:
+    """The queries, by number, that go the same way; whether they select among their matches afterwards."""
+    served: dict[tuple[Route, bool], list[int]] = {}
+    for number, (query, route) in enumerate(zip(queries, routes, strict=True)):
+        served.setdefault((route, selects_afterwards(query, route)), []).append(number)
+    return served
 
 
 @dataclass(frozen=True)
-class _Leg:
+class Leg:
     """A part of a division, which events it wants (None: all), and the column that says where they go."""
 
     part: Part
@@ -107,14 +113,14 @@ def shuffle_partitions(session: SparkSession) -> int:
     return int(setting) if setting.isdigit() else 200
 
 
-def _packer(groups: tuple[Group, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def packer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def packer(groups: tuple[Group, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def on_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return pack(batches, groups)
 
-    return packer
+    return on_events
 
 
-def _group(part: Part, needed: tuple[str, ...], number: int, schema: Schema) -> Group:
+def group_of(part: Part, needed: tuple[str, ...], number: int, schema: Schema) -> Group:
     places = tuple(needed.index(name) for name in part.columns)
     return Group(
         part.base,
@@ -126,7 +132,7 @@ def _group(part: Part, needed: tuple[str, ...], number: int, schema: Schema) -> 
     )
 
 
-def _wanted(queries: Sequence[BoundQuery], route: Route, events: Numbered) -> Column | None:
+def wanted_by(queries: Sequence[BoundQuery], route: Route, events: Numbered) -> Column | None:
     """What an event must satisfy to go to a group; None: every event does.
 
     A NULL key is in no partition: such an event matches nothing, is counted in no window and breaks no contiguity (the
@@ -140,7 +146,7 @@ def _wanted(queries: Sequence[BoundQuery], route: Route, events: Numbered) -> Co
     return reduce(and_, conditions) if conditions else None
 
 
-def _slot(events: Numbered, route: Route, slots: int, schema: Schema) -> Column:
+def slot_of(events: Numbered, route: Route, slots: int, schema: Schema) -> Column:
     if not isinstance(route, ByKey):
         return functions.lit(0)
     if len({names for _, names in route.columns}) == 1:
@@ -164,7 +170,7 @@ def _hashable(events: Numbered, name: str) -> Column:
     return column
 
 
-def _say(queries: Sequence[BoundQuery], route: Route, slots: int) -> None:
+def say(queries: Sequence[BoundQuery], route: Route, slots: int) -> None:
     if isinstance(route, OneTask):
         _LOG.warning("%s", route.describe())
     else:

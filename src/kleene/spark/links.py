@@ -22,8 +22,7 @@ def linking_columns(query: BoundQuery, columns: pa.Schema) -> Mapping[str, str]:
     Count windows and NON_OVERLAP depend on the partition, which an equality does not make; contiguity is judged among
     all events (the semantics page §3, "Partition").
     """
-    counted = query.window is not None and query.window.events
-    if counted or query.output is OutputMode.NON_OVERLAP or query.strategy not in _SKIPPING:
+    if query.counts_events or query.output is OutputMode.NON_OVERLAP or query.strategy.is_contiguous:
         return {}
     found: dict[str, str] = {}
     for pattern in query.alternatives:
@@ -39,7 +38,6 @@ def linking_columns(query: BoundQuery, columns: pa.Schema) -> Mapping[str, str]:
 
 # `a[i].x = a[1].x` and `a[i].x = a[i-1].x` make all events of a closure equal.
 _ITERATED = ({Which.CURRENT, Which.FIRST}, {Which.CURRENT, Which.PREVIOUS})
-_SKIPPING = (SelectionStrategy.SKIP_TILL_ANY_MATCH, SelectionStrategy.SKIP_TILL_NEXT_MATCH)
 
 
 def _by_edges(query: BoundQuery) -> bool:

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions
-from pyspark.sql.types import StringType
+from pyspark.sql.types import StringType, StructType
 
 from kleene.spark.types import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+# What may come along with the rows of a stream and is no column of events: the source of a row, where in it the row
+# stood, why it cannot be read (NULL when it can), and its text (NULL: its columns tell).
+ALONG = ("_kleene_source", "_kleene_place", "_kleene_reason", "_kleene_text")
+UNREADABLE = ALONG[2]
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,18 @@ class Numbered:
 
     @staticmethod
     def of(frame: DataFrame) -> Numbered:
-        columns = arrow_schema(frame.schema)
-        return Numbered(frame.toDF(*(f"c{place}" for place in range(len(columns)))), columns)
+        """Columns that come along (`ALONG`) keep their names, stand at the end, and are not counted."""
+        fields = [field for field in frame.schema if field.name not in ALONG]
+        along = [name for name in frame.columns if name in ALONG]
+        names = [f"c{place}" for place in range(len(fields))]
+        remaining = iter(names)
+        renamed = frame.toDF(*(name if name in ALONG else next(remaining) for name in frame.columns))
+        return Numbered(renamed.select(*names, *along) if along else renamed, arrow_schema(StructType(fields)))
+
+    @property
+    def along(self) -> tuple[str, ...]:
+        """What comes along with the events."""
+        return ALONG if ALONG[0] in self.frame.columns else ()
 
     def name(self, name: str) -> str:
         """What a column is called here."""

@@ -71,7 +71,8 @@ class Slices:
 
     def spread(self, start: Ints, end: Ints) -> tuple[Ints, Ints]:
         """The events, by place, and the slices that need them: one row for each pair."""
-        if self.neighbours:
+        # One that needs nothing from around is where it ends, however long it lasts.
+        if self.neighbours or self.before == self.after == 0:
             own = self.owner(end)
             first, last = np.maximum(own - self.after, 0), np.minimum(own + self.before, self.number - 1)
         else:

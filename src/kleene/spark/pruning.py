@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions
 
-from kleene.lang.tree import SelectionStrategy
 from kleene.pattern.expressions import (
     Arithmetic,
     Attribute,
@@ -51,15 +50,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
-_CONTIGUOUS = (SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY)
 # Integers up to here are exact as reals.
 _EXACT = 2**53
 
 
 def counts_every_event(query: BoundQuery) -> bool:
     """Whether events matter that the query cannot take: they are counted, or break contiguity."""
-    by_position = query.window is not None and query.window.events
-    return by_position or query.strategy in _CONTIGUOUS
+    return query.counts_events or query.strategy.is_contiguous
 
 
 def columns_needed(queries: Sequence[BoundQuery], columns: pa.Schema) -> tuple[str, ...]:

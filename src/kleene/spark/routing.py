@@ -15,8 +15,10 @@ import pyarrow as pa
 from kleene.engine.compiling import why_not_compiled
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.expressions import Attribute
+from kleene.pattern.feeding import families
 from kleene.pattern.nodes import Kind, components
 from kleene.pattern.query import BoundQuery
+from kleene.plan.settings import Policy
 from kleene.spark.links import hashes_like_equality, linking_columns
 
 
@@ -36,7 +38,8 @@ class ByTime:
     """Slices of time, or of positions where a window counts events.
 
     before, after   how much of what lies around its slice a match can depend on, in steps of time or positions
-    by_end          whether a match belongs to the slice in which it ends; otherwise to that in which it begins
+    by_end          whether a match belongs to the slice in which it ends; otherwise to that in which it begins, as a
+                    timeout always does
     """
 
     before: int
@@ -63,10 +66,13 @@ class OneTask:
 Route = ByKey | ByTime | OneTask
 
 
-def routes_of(queries: Sequence[BoundQuery], columns: pa.Schema) -> tuple[Route, ...]:
-    """How the events of each query are divided. Queries that feed each other have the same route."""
-    routes = [_alone(query, columns) for query in queries]
-    for family in _families(queries):
+def routes_of(queries: Sequence[BoundQuery], columns: pa.Schema, policy: Policy = Policy.FAIL) -> tuple[Route, ...]:
+    """How the events of each query are divided. Queries that feed each other have the same route.
+
+    policy   what happens where a budget is exceeded
+    """
+    routes = [_alone(query, columns, policy) for query in queries]
+    for family in families(queries):
         if len(family) > 1:
             together = _together([queries[number] for number in family], columns)
             for number in family:
@@ -79,14 +85,14 @@ def selects_afterwards(query: BoundQuery, route: Route) -> bool:
     return isinstance(route, ByTime) and query.output is OutputMode.NON_OVERLAP
 
 
-def _alone(query: BoundQuery, columns: pa.Schema) -> Route:
+def _alone(query: BoundQuery, columns: pa.Schema, policy: Policy) -> Route:
     key = _partition_key(query, columns)
     if key:
         return ByKey(((None, key),))
     linked = linking_columns(query, columns)
     if linked and (len(set(linked.values())) == 1 or _has_type_names(query, columns)):
         return ByKey(tuple(sorted((kind, (name,)) for kind, name in linked.items())))
-    return _by_time(query, columns)
+    return _by_time(query, columns, policy)
 
 
 def _partition_key(query: BoundQuery, columns: pa.Schema) -> tuple[str, ...]:
@@ -100,10 +106,10 @@ def _has_type_names(query: BoundQuery, columns: pa.Schema) -> bool:
     return schema.constant_type is None and pa.types.is_string(columns.field(schema.type).type)
 
 
-def _by_time(query: BoundQuery, columns: pa.Schema) -> Route:
+def _by_time(query: BoundQuery, columns: pa.Schema, policy: Policy) -> Route:
     window = query.window
     if _is_lone(query):
-        return ByTime(0, 0)
+        return ByTime(0, 0, by_end=True)
     if window is None and query.strategy is SelectionStrategy.STRICT_CONTIGUITY:
         return OneTask(f"strict_contiguity of `{query.name}` is judged against all events, and it has no window")
     if window is None:
@@ -115,11 +121,15 @@ def _by_time(query: BoundQuery, columns: pa.Schema) -> Route:
             return OneTask(f"`{query.name}` selects among matches by the tie-breaker of their events")
         if why_not_compiled(query, columns) is not None:
             return OneTask(f"`{query.name}` selects among matches, and runs on the reference evaluator")
+        if policy is not Policy.FAIL:
+            return OneTask(f"`{query.name}` selects among matches, some of which its budget may leave out")
     # What is outside by one step more does no harm: the engine tests the window itself.
     length = window.size + 1
     first, last = _ends(query)
-    if query.output is OutputMode.COMPRESSED:
-        return ByTime(2 * length if first else length, length if last else 0, by_end=True, events=window.events)
+    # All matches that end with an event must meet where one row stands for them, and where they are counted.
+    if query.output is OutputMode.COMPRESSED or policy is not Policy.FAIL:
+        later = last or query.timeouts is not None
+        return ByTime(2 * length if first else length, length if later else 0, by_end=True, events=window.events)
     return ByTime(length if first else 0, length, events=window.events)
 
 
@@ -139,17 +149,6 @@ def _ends(query: BoundQuery) -> tuple[bool, bool]:
 
 
 # Several queries ---------------------------------------------------------------------------------------------------
-
-
-def _families(queries: Sequence[BoundQuery]) -> list[list[int]]:
-    """Queries that feed each other, directly or not, by number."""
-    owner = list(range(len(queries)))
-    for number, query in enumerate(queries):
-        for maker, other in enumerate(queries):
-            if other.into is not None and other.into in query.types:
-                ours, theirs = owner[number], owner[maker]
-                owner = [ours if one == theirs else one for one in owner]
-    return [[number for number, one in enumerate(owner) if one == family] for family in sorted(set(owner))]
 
 
 def _together(family: Sequence[BoundQuery], columns: pa.Schema) -> Route:

@@ -38,24 +38,27 @@ def local_session(cores: str = "local[2]", **conf: str) -> SparkSession:
     conf    further settings, which go before these: local_session(**{"spark.sql.shuffle.partitions": "8"})
     """
     os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    # Otherwise tasks run the first `python3` on PATH, where Kleene is not installed.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     return _session(cores, {**_LOCALLY, **conf})
 
 
-def cluster_session(master: str, archive: Path, **conf: str) -> SparkSession:
-    """A session on a cluster to whose executors Kleene comes in an archive (`kleene archive` makes one).
+def cluster_session(master: str, archive: Path | None, **conf: str) -> SparkSession:
+    """A session on a cluster. PYSPARK_PYTHON names the executors' Python, where it is not this one.
 
-    master   for example `spark://host:7077`
-    conf     further settings, which go before these
+    master    for example `spark://host:7077`
+    archive   brings Kleene to the executors (`kleene archive` makes one); None where it is installed there
+    conf      further settings, which go before these
     """
     from kleene.spark.shipping import executor_options
 
-    return _session(master, {**_QUIETLY, **executor_options(archive), **conf})
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    shipped = {} if archive is None else executor_options(archive)
+    return _session(master, {**_QUIETLY, **shipped, **conf})
 
 
 def _session(master: str, configuration: Mapping[str, str]) -> SparkSession:
     ensure_java()
-    # Otherwise tasks run the first `python3` on PATH, where Kleene is not installed.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
         from pyspark.sql import SparkSession
     except ImportError:

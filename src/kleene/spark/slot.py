@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from kleene.engine.compiling import why_not_compiled
 from kleene.engine.engine import Batch, Engine
 from kleene.evaluation import evaluate
-from kleene.frames.arrow import as_integers, schema_on
+from kleene.frames.arrow import as_integers, schema_on, with_columns
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import several_schema, several_table
 from kleene.lang.tree import OutputMode
-from kleene.pattern.feeding import bound_in_order, in_dependency_order
+from kleene.pattern.feeding import bound_in_order, families, in_dependency_order
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
@@ -40,7 +40,8 @@ class Part:
 
     queries   by number
     base      the number of its first slot, of so many `slots`
-    slices    how time is cut, where it is; a match belongs to the slice in which it ends (`by_end`) or begins
+    slices    how time is cut, where it is; a match belongs to the slice in which it ends (`by_end`) or begins, and a
+              timeout to that in which it begins
     finds     whether NON_OVERLAP is left to whoever sees the matches of all slots; each then has its rank in its slot
     """
 
@@ -93,12 +94,23 @@ class Work:
             and why_not_compiled(query, self.columns, self.settings) is None
         )
 
+    @cached_property
+    def replayed(self) -> frozenset[int]:
+        """The queries that no engine runs on a stream: those of families, and those that an engine cannot run."""
+        numbers = list(self.bound)
+        alone = {numbers[family[0]] for family in families(list(self.bound.values())) if len(family) == 1}
+        return frozenset(
+            number
+            for number in numbers
+            if number not in alone or why_not_compiled(self.bound[number], self.columns, self.settings) is not None
+        )
+
 
 def made_in(work: Work, slot: int, pieces: Iterable[Piece]) -> Iterator[Made]:
     """Everything that the queries of a slot make of its events."""
     part = work.part_of(slot)
     seen = _Counted(part, slot, work.schema.time)
-    tables = ((piece.begin, seen.of(_named(piece.events, part, work.columns))) for piece in pieces)
+    tables = ((piece.begin, seen.of(named(piece.events, part, work.columns))) for piece in pieces)
     made = _in_pieces(work, part, tables) if work.in_pieces.issuperset(part.queries) else _at_once(work, part, tables)
     for one in made:
         if one.rows is None or part.slices is None:
@@ -109,14 +121,15 @@ def made_in(work: Work, slot: int, pieces: Iterable[Piece]) -> Iterator[Made]:
     yield Made(part.queries[0], "kept", seen.events)
 
 
-def _named(events: pa.Table, part: Part, columns: pa.Schema) -> pa.Table:
+def named(events: pa.Table, part: Part, columns: pa.Schema) -> pa.Table:
     """Columns come numbered, timestamps in the session's time zone, and strings as wide as its settings say."""
     return events.rename_columns(list(part.columns)).cast(pa.schema([columns.field(name) for name in part.columns]))
 
 
 def _owned(kind: str, rows: pa.Table, part: Part, slot: int) -> pa.Table:
     """The rows that belong to this slice; its neighbours find the others."""
-    here = _own(rows.column("end" if part.by_end and kind == "matches" else "start"), part, slot)
+    by_end = part.by_end and kind != "timeouts"
+    here = _own(rows.column("end" if by_end else "start"), part, slot)
     return rows if here.all() else rows.filter(to_arrow(here))
 
 
@@ -145,7 +158,7 @@ class _Counted:
 
 
 def _in_pieces(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Made]:
-    engines = {number: Engine(_asked(work, part, number), work.settings) for number in part.queries}
+    engines = {number: Engine(asked(work, part, number), work.settings) for number in part.queries}
     rank = 0
     for batch, watermark in _batches(tables):
         for number, engine in engines.items():
@@ -153,8 +166,8 @@ def _in_pieces(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -
             if watermark is None:
                 given.append(engine.finish())
             for one in given:
-                for made in _made(number, one):
-                    yield _in_one_table(work, made) if work.several else _ranked(made, part, rank)
+                for made in made_of(work, number, one):
+                    yield _ranked(made, part, rank)
                     rank += made.number
     for number, engine in engines.items():
         if engine.statistics.dropped:
@@ -175,7 +188,7 @@ def _batches(tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table,
     yield pa.concat_tables(waiting), None
 
 
-def _asked(work: Work, part: Part, number: int) -> BoundQuery:
+def asked(work: Work, part: Part, number: int) -> BoundQuery:
     query = work.bound[number]
     if work.several:
         return query.listing()
@@ -190,11 +203,13 @@ def _in_one_table(work: Work, made: Made) -> Made:
     return made._replace(query=0, rows=rows)
 
 
-def _made(number: int, batch: Batch) -> Iterator[Made]:
+def made_of(work: Work, number: int, batch: Batch) -> Iterator[Made]:
+    """What a query made of a batch, in its own tables or in those of all queries."""
     for kind in ("matches", "timeouts", "compressed"):
         rows: pa.Table | None = getattr(batch, kind)
         if rows is not None and rows.num_rows:
-            yield Made(number, kind, rows.num_rows, rows)
+            made = Made(number, kind, rows.num_rows, rows)
+            yield _in_one_table(work, made) if work.several else made
 
 
 def _ranked(made: Made, part: Part, first: int) -> Made:
@@ -209,9 +224,15 @@ def _ranked(made: Made, part: Part, first: int) -> Made:
 
 
 def _at_once(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Made]:
-    table = _filled(pa.concat_tables([table for _, table in tables]), work.columns)
-    listed = [work.queries[number] for number in part.queries]
-    for place, number in enumerate(part.queries[:1] if work.several else part.queries):
+    return made_at_once(work, part.queries, pa.concat_tables([table for _, table in tables]))
+
+
+def made_at_once(work: Work, numbers: Sequence[int], events: pa.Table) -> Iterator[Made]:
+    """What some of the queries make of events, of which all are there."""
+    # The queries' types may declare columns that nobody reads.
+    table = with_columns(events, work.columns)
+    listed = [work.queries[number] for number in numbers]
+    for place, number in enumerate(numbers[:1] if work.several else numbers):
         # The result is that of the first query; those that feed it may follow.
         queries = [listed[place], *listed[:place], *listed[place + 1 :]]
         made = evaluate(table, queries, schema=work.schema, several=work.several, settings=work.settings)
@@ -222,11 +243,3 @@ def _at_once(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -> 
                 rows = rows.filter(pc.equal(rows.column("query"), work.bound[number].name))
             if rows is not None:
                 yield Made(0 if work.several else number, kind, rows.num_rows, rows)
-
-
-def _filled(table: pa.Table, columns: pa.Schema) -> pa.Table:
-    """With the columns that nobody reads, since the queries' types may declare them."""
-    for place, name in enumerate(columns.names):
-        if name not in table.column_names:
-            table = table.add_column(place, name, pa.nulls(table.num_rows, columns.field(name).type))
-    return table

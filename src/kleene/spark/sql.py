@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -41,50 +42,44 @@ def sql(session: SparkSession, statement: str, *, settings: Settings | None = No
     """Run a statement of SQL in which patterns stand as `KLEENE(table, 'PATTERN …')`."""
     made, end = [], 0
     for call in _calls(statement):
-        name = _view(session, statement, call, settings)
+        name = _view(session, call, settings)
         made += [statement[end : call.begin], name]
         end = call.end
     return session.sql("".join([*made, statement[end:]]))
 
 
+@dataclass(frozen=True)
 class _Call:
     """One call: where it stands, its table and its pattern."""
 
-    def __init__(self, statement: str, begin: int, tokens: Iterator[re.Match[str]]) -> None:
-        self.begin = begin
-        depth, arguments, strings = 1, [], []
-        opened = next_argument = -1
-        for token in tokens:
-            kind = token.lastgroup
-            if opened < 0:
-                opened = next_argument = _after_call(statement, begin)
-            if kind in ("open", "call"):
-                depth += 1
-            elif kind == "close":
-                depth -= 1
-            elif kind == "string" and depth == 1:
-                strings.append(token)
-            if (kind == "comma" and depth == 1) or depth == 0:
-                arguments.append((next_argument, token.start()))
-                next_argument = token.end()
-            if depth == 0:
-                self.end = token.end()
-                break
-        else:
-            raise _wrong(statement, begin, len(statement), "this call of KLEENE has no end")
-        if len(arguments) != 2 or len(strings) != 1 or strings[0].start() < arguments[1][0]:
-            raise _wrong(statement, begin, self.end, "KLEENE takes a table and a pattern")
-        self.table = statement[slice(*arguments[0])].strip()
-        self.text = _unquoted(strings[0][0])
+    begin: int
+    end: int
+    table: str
+    text: str
 
 
 def _calls(statement: str) -> list[_Call]:
     tokens = _TOKEN.finditer(statement)
-    return [_Call(statement, token.start(), tokens) for token in tokens if token.lastgroup == "call"]
+    return [_call(statement, token, tokens) for token in tokens if token.lastgroup == "call"]
 
 
-def _after_call(statement: str, begin: int) -> int:
-    return statement.index("(", begin) + 1
+def _call(statement: str, opening: re.Match[str], tokens: Iterator[re.Match[str]]) -> _Call:
+    """The call that begins here; the tokens are taken to its end."""
+    depth, inside = 1, []
+    for token in tokens:
+        depth += (token.lastgroup in ("open", "call")) - (token.lastgroup == "close")
+        if depth == 0:
+            break
+        if depth == 1 and token.lastgroup in ("comma", "string"):
+            inside.append(token)
+    else:
+        raise _wrong(statement, opening.start(), len(statement), "this call of KLEENE has no end")
+    if [found.lastgroup for found in inside] == ["comma", "string"]:
+        comma, text = inside
+        table = statement[opening.end() : comma.start()].strip()
+        if table:
+            return _Call(opening.start(), token.end(), table, _unquoted(text[0]))
+    raise _wrong(statement, opening.start(), token.end(), "KLEENE takes a table and a pattern")
 
 
 def _unquoted(literal: str) -> str:
@@ -94,12 +89,10 @@ def _unquoted(literal: str) -> str:
     return literal[1:-1].replace(2 * quote, quote).replace("\\" + quote, quote)
 
 
-def _view(session: SparkSession, statement: str, call: _Call, settings: Settings | None) -> str:
-    if not call.table:
-        raise _wrong(statement, call.begin, call.end, "KLEENE takes a table and a pattern")
+def _view(session: SparkSession, call: _Call, settings: Settings | None) -> str:
     inner = call.table[1:-1] if call.table.startswith("(") else None
     events = session.table(call.table) if inner is None else sql(session, inner, settings=settings)
-    matches, _, _ = spark_outputs(events, [Query(call.text)], schema=None, several=False, settings=settings)
+    matches, *_ = spark_outputs(events, [Query(call.text)], schema=None, several=False, settings=settings)
     name = "kleene_" + blake2b(f"{call.table}\0{call.text}".encode(), digest_size=8).hexdigest()
     matches.createOrReplaceTempView(name)
     return name

@@ -27,10 +27,12 @@ def one_input(events: Any, schema: Schema, wanted: tuple[str, ...]) -> tuple[Num
     Which columns there are, and what is wrong with them, is learned by putting tables of no rows together in process.
     """
     if not isinstance(events, Mapping):
-        one = Numbered.of(_bounded(events))
+        one = Numbered.of(_frame(events))
         schema_on(one.columns, schema)
         return one, schema
-    streams = {name: Numbered.of(_bounded(stream)) for name, stream in events.items()}
+    streams = {name: Numbered.of(_frame(stream)) for name, stream in events.items()}
+    if len({stream.frame.isStreaming for stream in streams.values()}) > 1:
+        raise UnknownKind("some of these data frames are streams and some are not", hint="make all of them streams")
     table, known = to_table({name: stream.columns.empty_table() for name, stream in streams.items()}, schema, wanted)
     typed = {name: schema.constant_type is None and schema.type in streams[name].columns.names for name in streams}
     frames = []
@@ -42,18 +44,13 @@ def one_input(events: Any, schema: Schema, wanted: tuple[str, ...]) -> tuple[Num
     return Numbered.of(reduce(lambda left, right: left.union(right), frames)), known
 
 
-def _bounded(events: Any) -> DataFrame:
+def _frame(events: Any) -> DataFrame:
     if kind_of(events) is not Kind.SPARK:
         raise UnknownKind(
             f"a {type(events).__module__}.{type(events).__name__} stands among Spark data frames",
             hint="make all streams Spark data frames, or none",
         )
     frame: DataFrame = events
-    if frame.isStreaming:
-        raise UnknownKind(
-            "this Spark data frame is a stream; Kleene matches bounded data so far, streams come later",
-            hint="read the source with `spark.read` instead of `spark.readStream`",
-        )
     return frame
 
 
@@ -77,4 +74,4 @@ def _under(stream: Numbered, columns: pa.Schema, constants: Mapping[str, str]) -
                 f"column `{field.name}` would be {field.type} in all streams together, which Spark has not",
                 hint="make it one type in all streams",
             ) from None
-    return stream.frame.select(*chosen)
+    return stream.frame.select(*chosen, *stream.along)

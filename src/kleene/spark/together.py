@@ -37,7 +37,8 @@ class Counts:
 
     kept      events that were handed to engines; one that two groups of queries need counts twice
     matches   by query, as `timeouts`; of OUTPUT COMPRESSED the rows
-    dropped   matches and partial matches over a budget, where its policy is to drop
+    dropped   matches and partial matches over a budget, where its policy is to drop; where time is cut, what lies near
+              an edge is dropped, and counted, on both of its sides
     """
 
     kept: int
@@ -58,8 +59,11 @@ def together(
 
 
 class Together:
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Prepared, envelopes: DataFrame | None = None) -> None:
+        """`envelopes`: what the queries made, where it is known already."""
         self._prepared = prepared
+        if envelopes is not None:
+            self._envelopes = envelopes
         names = [query.name for query in prepared.bound]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:

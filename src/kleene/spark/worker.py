@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.errors import KleeneError
-from kleene.frames.arrow import as_integers
+from kleene.frames.arrow import as_integers, with_columns
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.lang import parse_declarations
 from kleene.lang.format import format_declaration
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
-from kleene.plan.settings import Budget, Policy, Settings
+from kleene.plan.settings import Budget, Policy, Settings, Stream
 from kleene.spark.packing import Slices, from_bytes, to_bytes, unpack
 from kleene.spark.slot import RANK, Made, Part, Work, made_in
 
@@ -51,7 +51,7 @@ def errand(
     """What a task must know.
 
     columns    the events' columns as the driver knows them
-    output     `matches` or `timeouts`; None: all of them, in envelopes
+    output     `matches`, `timeouts` or `compressed`; None: all of them, in envelopes
     returned   the columns of that output, as Spark expects them
     """
     return {
@@ -80,7 +80,7 @@ def run(given: Errand, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     work = work_from(given)
     returned = None if given["returned"] is None else _arrow_schema(given["returned"])
     try:
-        with _quietly():
+        with quietly():
             for slot, pieces in unpack(batches):
                 for made in made_in(work, slot, pieces):
                     if returned is None:
@@ -94,10 +94,7 @@ def run(given: Errand, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def fitted(rows: pa.Table, columns: pa.Schema) -> pa.Table:
     """Rows with exactly these columns; timeouts of one query lack those of others."""
-    for place, name in enumerate(columns.names):
-        if name not in rows.column_names:
-            rows = rows.add_column(place, name, pa.nulls(rows.num_rows, columns.field(name).type))
-    return rows.select(columns.names).cast(columns)
+    return with_columns(rows, columns).select(columns.names).cast(columns)
 
 
 def work_from(given: Errand) -> Work:
@@ -198,13 +195,16 @@ def _plain_settings(settings: Settings) -> Mapping[str, Any]:
         "runs_per_partition": budget.runs_per_partition,
         "policy": budget.policy.name,
         "state_bytes": budget.state_bytes,
+        "drop_duplicates": settings.stream.drop_duplicates,
+        "cache_bytes": settings.stream.cache_bytes,
     }
 
 
 def _settings(plain: Mapping[str, Any]) -> Settings:
     policy = Policy[plain["policy"]]
     budget = Budget(plain["matches_per_event"], plain["runs_per_partition"], plain["state_bytes"], policy)
-    return Settings(frozenset(plain["without"]), budget, plain["graphs"])
+    stream = Stream(drop_duplicates=plain["drop_duplicates"], cache_bytes=plain["cache_bytes"])
+    return Settings(frozenset(plain["without"]), budget, plain["graphs"], stream=stream)
 
 
 def _described(query: Query) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _arrow_schema(serialized: bytes) -> pa.Schema:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """The driver has given the query's warnings; every bucket would give them again."""
     log = logging.getLogger("kleene")
     before = log.level

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
 from pydantic_core import PydanticCustomError
 
 from kleene.spark.pipeline.kinds import is_column_type
@@ -13,12 +13,25 @@ Name = Annotated[str, Field(pattern=r"\A[^\W\d][\w-]*\Z")]
 TableName = Annotated[str, Field(pattern=r"\A[^\W\d]\w*(\.[^\W\d]\w*){0,2}\Z")]
 Scalar = str | bool | int | float
 Count = Annotated[int, Field(ge=1)]
+Hosts = str | tuple[str, ...]
 
 FILES = ("parquet", "csv", "json", "orc")
 TEXT = ("csv", "json")
 # What the reader of text files is told by us, so that no row is lost.
 _OURS = ("mode", "columnnameofcorruptrecord")
+# What the reader and the writer of Kafka are told by other keys.
+_OF_KAFKA = {
+    "kafka.bootstrap.servers": "bootstrap",
+    "startingoffsets": "starting_offsets",
+    "failondataloss": "fail_on_data_loss",
+    **dict.fromkeys(("subscribe", "subscribepattern", "assign", "topic"), "topic"),
+}
 QUERY_PLACE = "{query}"
+
+
+def place_key(kind: str) -> str:
+    """The key that says where a kind of source or sink is."""
+    return {"table": "table", "memory": "table", "kafka": "topic"}.get(kind, "path")
 
 
 def _wrong(key: str, message: str, hint: str | None = None) -> PydanticCustomError:
@@ -34,11 +47,16 @@ class Source(Part):
     """Where events come from."""
 
     name: Name
-    kind: Literal["parquet", "csv", "json", "orc", "table"]
+    kind: Literal["parquet", "csv", "json", "orc", "table", "kafka"]
     path: str | tuple[str, ...] | None = None
     table: TableName | None = None
+    bootstrap: Hosts | None = None
+    topic: Annotated[str, Field(pattern=r"\A[A-Za-z0-9._-]{1,249}\Z")] | None = None
+    # Of Kafka: where a new checkpoint begins, and whether messages that are gone end the run.
+    starting_offsets: str = "earliest"
+    fail_on_data_loss: bool = True
     options: dict[str, Scalar] = {}
-    # The types of the columns of a text file; a file with a header may leave some out.
+    # The types of the columns of a text file, in which a file with a header may leave some out, and of a message.
     declared: dict[str, str] = Field({}, alias="schema")
     # Our name for a column, and the source's.
     columns: dict[str, str] = {}
@@ -50,11 +68,13 @@ class Source(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _check_place(f"{self.kind} source", self.path, self.table)
+        _check_place(f"{self.kind} source", self)
         if self.path == ():
             raise _wrong("path", "a list of paths has at least one")
-        if self.declared and self.kind not in TEXT:
-            raise _wrong("schema", f"a {self.kind} source has a schema of its own", "`casts` changes a column's type")
+        if self.kind == "kafka" and not self.declared:
+            raise _wrong("", "a kafka source needs a `schema`", "the columns of its messages, which are JSON")
+        for key in {"starting_offsets", "fail_on_data_loss"} & self.model_fields_set if self.kind != "kafka" else ():
+            raise _wrong(key, f"a {self.kind} source has no `{key}`")
         for key, types in (("schema", self.declared), ("casts", self.casts)):
             for column, kind in types.items():
                 if not is_column_type(kind):
@@ -62,6 +82,7 @@ class Source(Part):
         for option in self.options if self.kind in TEXT else ():
             if option.casefold() in _OURS:
                 raise _wrong(f"options.{option}", f"`{option}` is set by Kleene, so that no row is lost")
+        _check_kafka(self)
         return self
 
 
@@ -100,10 +121,12 @@ class Sink(Part):
     """Where a result goes; without `query` one result of each query."""
 
     query: str | None = None
-    output: Literal["matches", "timeouts", "bad_rows", "compressed"] = "matches"
-    kind: Literal["parquet", "json", "csv", "table", "console"]
+    output: Literal["matches", "timeouts", "late", "bad_rows", "compressed"] = "matches"
+    kind: Literal["parquet", "json", "csv", "orc", "table", "console", "memory", "kafka"]
     path: str | None = None
     table: str | None = None
+    bootstrap: Hosts | None = None
+    topic: str | None = None
     mode: Literal["overwrite", "error", "append"] = "overwrite"
     form: Literal["nested", "flat"] | None = None
     format: Annotated[str, Field(pattern=r"\A[A-Za-z]\w*\Z")] = "parquet"
@@ -114,20 +137,23 @@ class Sink(Part):
 
     @property
     def flat(self) -> bool:
-        return self.output != "bad_rows" and (self.form == "flat" or (self.form is None and self.kind == "csv"))
+        of_queries = self.output not in ("bad_rows", "late")
+        return of_queries and (self.form == "flat" or (self.form is None and self.kind == "csv"))
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.kind == "console":
-            for key in ("path", "table"):
+            for key in ("path", "table", "topic", "bootstrap"):
                 if getattr(self, key) is not None:
                     raise _wrong(key, f"the console has no {key}")
         else:
-            _check_place(f"{self.kind} sink", self.path, self.table)
+            _check_place(f"{self.kind} sink", self)
+            _check_kafka(self)
         if self.kind == "csv" and self.form == "nested":
             raise _wrong("form", "CSV holds flat rows only", "leave `form` out, or write parquet or json")
-        if self.output == "bad_rows" and self.query is not None:
-            raise _wrong("query", "bad rows are of the sources, not of a query", "leave `query` out")
+        if self.output in ("bad_rows", "late") and self.query is not None:
+            what = "bad rows" if self.output == "bad_rows" else "late events"
+            raise _wrong("query", f"{what} are of the sources, not of a query", "leave `query` out")
         if self.mode == "append":
             self._check_append()
         return self
@@ -141,13 +167,24 @@ class Sink(Part):
             raise _wrong("mode", f"only matches can be appended, not {what}", "they have ids; overwrite the others")
 
 
-def _check_place(what: str, path: Any, table: str | None) -> None:
-    is_table = what.startswith("table")
-    key, other, given, extra = ("table", "path", table, path) if is_table else ("path", "table", path, table)
-    if given is None:
-        raise _wrong("", f"a {what} needs a `{key}`")
-    if extra is not None:
-        raise _wrong(other, f"a {what} has a `{key}`, not a `{other}`")
+def _check_place(what: str, part: Source | Sink) -> None:
+    key = place_key(part.kind)
+    needed = (key, "bootstrap") if part.kind == "kafka" else (key,)
+    for name in needed:
+        if getattr(part, name) is None:
+            raise _wrong("", f"a {what} needs a `{name}`")
+    for other in ("path", "table", "topic", "bootstrap"):
+        if other not in needed and getattr(part, other) is not None:
+            raise _wrong(other, f"a {what} has a `{key}`, not a `{other}`")
+
+
+def _check_kafka(part: Source | Sink) -> None:
+    if part.bootstrap is not None and not part.bootstrap:
+        raise _wrong("bootstrap", "a list of brokers has at least one")
+    for option in part.options if part.kind == "kafka" else ():
+        key = _OF_KAFKA.get(option.casefold())
+        if key is not None:
+            raise _wrong(f"options.{option}", f"`{option}` is set by `{key}`")
 
 
 class SettingsEntry(Part):
@@ -178,6 +215,29 @@ class BadRows(Part):
         return self
 
 
+class StreamEntry(Part):
+    """How a stream is run; without it the sources are bounded."""
+
+    # Where Spark keeps how far it is.
+    checkpoint: str
+    # How long events are waited for: `10 seconds`, or a number of ticks.
+    delay: str | StrictInt
+    trigger: str | None = None
+    available_now: bool = False
+    idle: str | None = None
+    drop_duplicates: bool = False
+    metrics: str | None = None
+    prometheus: Annotated[int, Field(strict=True, ge=0, le=65535)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if isinstance(self.delay, int) and self.delay < 0:
+            raise _wrong("delay", "a delay is at least 0")
+        if self.available_now and self.trigger is not None:
+            raise _wrong("trigger", "a stream that stops when everything there is done has no `trigger`")
+        return self
+
+
 class SparkEntry(Part):
     master: str = "local[*]"
     # Kleene itself, for the executors of a cluster where it is not installed.
@@ -197,6 +257,7 @@ class PipelineModel(Part):
     settings: SettingsEntry = SettingsEntry()
     budget: BudgetEntry = BudgetEntry()
     bad_rows: BadRows = BadRows()
+    stream: StreamEntry | None = None
     spark: SparkEntry = SparkEntry()
 
     @model_validator(mode="after")
@@ -216,6 +277,7 @@ PARTS: dict[str, type[Part]] = {
     "settings": SettingsEntry,
     "budget": BudgetEntry,
     "bad_rows": BadRows,
+    "stream": StreamEntry,
     "spark": SparkEntry,
 }
 

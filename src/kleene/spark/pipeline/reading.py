@@ -20,14 +20,16 @@ from kleene.errors import (
     UnreadableFile,
     did_you_mean,
 )
+from kleene.frames.text_files import neighbour, read_text
 from kleene.optimize.planner import RULES
 from kleene.pattern.feeding import declared_together
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
-from kleene.plan.settings import Budget, Exchange, Policy, Settings
+from kleene.plan.settings import Budget, Exchange, Policy, Settings, Stream
 from kleene.spark.pipeline.model import PARTS, PipelineModel, keys_of
 from kleene.spark.pipeline.places import Path
-from kleene.spark.pipeline.sheet import Sheet, neighbour, read_text
+from kleene.spark.pipeline.sheet import Sheet
+from kleene.spark.pipeline.stream_checks import check_stream
 from kleene.spark.pipeline.values import from_environment, is_secret, scrubbed, secrets_in
 
 _RULES = tuple(name for name, _ in RULES)
@@ -91,6 +93,7 @@ def read_pipeline(path: str | File) -> Pipeline:
     schema = _parsed(model, sheet, queries)
     pipeline = Pipeline(model, sheet, folder, queries, schema, settings)
     _check_sinks(pipeline)
+    check_stream(model, sheet, schema)
     # A secret may stand in another place, too, such as an address.
     return replace(pipeline, sheet=replace(sheet, text=scrubbed(sheet.text, pipeline.secrets)))
 
@@ -133,6 +136,8 @@ def _said(error: Any, sheet: Sheet) -> PipelineError:
     if kind.startswith("greater_than"):
         least = error["ctx"].get("ge", 0)
         return sheet.error(BadValue, f"`{key}` is at least {least}", path, value=True)
+    if kind.startswith("less_than"):
+        return sheet.error(BadValue, f"`{key}` is at most {error['ctx']['le']}", path, value=True)
     wanted = next((words for name, words in _WANTED.items() if kind.startswith(name)), "something else")
     found = next((words for python, words in _TOML_TYPES.items() if type(given) is python), "of another type")
     shown = "" if is_secret(key) or not isinstance(given, str) else f" `{given}`"
@@ -181,7 +186,11 @@ def _settings(model: PipelineModel, sheet: Sheet) -> Settings:
     limits = {name: value for name, value in given.model_dump(exclude={"policy"}).items() if value is not None}
     budget = Budget(**limits, policy=Policy[given.policy.upper()])
     exchange = Exchange(buckets=model.settings.buckets, slice_width=model.settings.slice_width)
-    return Settings(without=frozenset(model.settings.without), budget=budget, exchange=exchange)
+    given_stream = model.stream
+    stream = Stream()
+    if given_stream is not None:
+        stream = Stream(given_stream.delay, given_stream.idle, given_stream.drop_duplicates)
+    return Settings(without=frozenset(model.settings.without), budget=budget, exchange=exchange, stream=stream)
 
 
 def _schema(model: PipelineModel, sheet: Sheet) -> Schema:

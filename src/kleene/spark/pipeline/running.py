@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions
 
 from kleene.errors import QueryError
+from kleene.pattern.query import BoundQuery
 from kleene.spark.pipeline.bad_rows import check_limit
 from kleene.spark.pipeline.columns import check_columns, is_one_stream
 from kleene.spark.pipeline.failures import spark_failures
+from kleene.spark.pipeline.kafka import with_connector
 from kleene.spark.pipeline.progress import Report, tasks_of
 from kleene.spark.pipeline.reading import Pipeline
 from kleene.spark.pipeline.sinks import Writing, shaped
@@ -40,6 +42,14 @@ class Bound:
     sources: tuple[Opened, ...]
     targets: tuple[Target, ...]
     together: Together
+
+    @property
+    def queries(self) -> tuple[BoundQuery, ...]:
+        return self.together.queries
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        return self.together.routes
 
     @property
     def bad_rows(self) -> DataFrame:
@@ -110,17 +120,17 @@ def run_pipeline(pipeline: Pipeline, report: Report, session: SparkSession | Non
 
 def session_for(pipeline: Pipeline) -> SparkSession:
     entry = pipeline.model.spark
-    conf = for_spark(entry.conf)
+    conf = with_connector(for_spark(entry.conf), pipeline.model)
     if entry.is_local:
-        return local_session(entry.master, **conf)
-    if entry.archive is not None:
-        return cluster_session(entry.master, pipeline.folder / entry.archive, **conf)
-    from pyspark.sql import SparkSession
+        return local_session(master_of(pipeline), **conf)
+    archive = None if entry.archive is None else pipeline.folder / entry.archive
+    return cluster_session(entry.master, archive, **conf)
 
-    builder = SparkSession.builder.master(entry.master).appName("kleene")
-    for name, value in {"spark.sql.session.timeZone": "UTC", **conf}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+
+def master_of(pipeline: Pipeline) -> str:
+    """Spark's master; unless the file names one, tasks of a stream are tried again, for it should outlive them."""
+    entry = pipeline.model.spark
+    return entry.master if pipeline.model.stream is None or "master" in entry.model_fields_set else "local[*,3]"
 
 
 def _bind(pipeline: Pipeline, sources: Sequence[Opened]) -> Together:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any, TypeVar
 
-from kleene.errors import KleeneError, NotToml, QueryError, Span, UnreadableFile, did_you_mean
+from kleene.errors import KleeneError, NotToml, QueryError, Span
+from kleene.frames.text_files import read_text
 from kleene.spark.pipeline.places import Path, Place, places
 from kleene.spark.pipeline.values import without_secrets
 
@@ -58,27 +59,6 @@ class Sheet:
         if self.text.startswith(query, start):
             error.span = Span(start + error.span.start, start + error.span.end)
             error.text, error.origin = self.text, self.origin
-
-
-def read_text(path: File) -> str:
-    """The text of a file, its lines ended in one way."""
-    try:
-        return path.read_bytes().decode().replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        raise UnreadableFile(f"`{path}` is no UTF-8 text") from None
-    except FileNotFoundError:
-        raise UnreadableFile(f"there is no file `{path}`", hint=neighbour(path)) from None
-    except OSError as problem:
-        raise UnreadableFile(f"`{path}` cannot be read: {problem.strerror or problem}") from None
-
-
-def neighbour(path: File) -> str | None:
-    """A hint that offers the nearest name in the same folder."""
-    try:
-        hint = did_you_mean(path.name, (entry.name for entry in path.parent.iterdir()))
-    except OSError:
-        return f"there is no folder `{path.parent}` either"
-    return hint if hint and hint.startswith("did") else None
 
 
 def _not_toml(message: str, text: str, origin: str) -> NotToml:

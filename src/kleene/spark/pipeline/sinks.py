@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOMENT = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]"
 _TIMES = {"timestampFormat": f"{_MOMENT}[XXX]", "timestampNTZFormat": _MOMENT}
 # NULLs are written, so that every line has every key.
-_DEFAULTS: Mapping[str, Mapping[str, str]] = {
+DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "csv": {"header": "true", **_TIMES},
     "json": {"ignoreNullFields": "false", **_TIMES},
 }
@@ -65,7 +65,7 @@ class Writing:
 
     def _written(self, frame: DataFrame, target: Target) -> str:
         sink = target.sink
-        options = {**_DEFAULTS.get(sink.kind, {}), **for_spark(sink.options)}
+        options = {**DEFAULTS.get(sink.kind, {}), **for_spark(sink.options)}
         if sink.mode == "append" and self._there(target):
             new = frame.join(self._ids(target), [_ID], "left_anti")
             # In the order of the file's own columns, and of a table's: `saveAsTable` goes by name.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from pyspark.sql import types as spark
 
 from kleene.errors import SourceColumn, SourceNotThere, did_you_mean
 from kleene.spark.pipeline.failures import essence, is_sparks
-from kleene.spark.pipeline.model import TEXT, Source
+from kleene.spark.pipeline.model import TEXT, Source, place_key
 from kleene.spark.pipeline.reading import Pipeline
 from kleene.spark.pipeline.targets import placed
 from kleene.spark.pipeline.values import for_spark, scrubbed
@@ -20,7 +21,8 @@ from kleene.spark.pipeline.values import for_spark, scrubbed
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_CORRUPT = "_kleene_corrupt_record"
+# Columns beside a source's own: the text of a row that does not fit these, why it does not, and where it stood.
+CORRUPT, REASON, PLACE = "_kleene_corrupt_record", "_kleene_reason", "_kleene_place"
 _TYPES: Mapping[str, spark.DataType] = {
     "string": spark.StringType(),
     "boolean": spark.BooleanType(),
@@ -51,6 +53,10 @@ class Opened:
     bad: DataFrame | None
     is_bad: Column | None
 
+    @property
+    def dtypes(self) -> list[tuple[str, str]]:
+        return self.frame.dtypes
+
     def counted(self) -> tuple[int, int]:
         """How many rows were read, and how many of them are bad. A pass over text, a glance at what counts itself."""
         if self.is_bad is None:
@@ -64,16 +70,24 @@ class Opened:
 def open_source(session: SparkSession, pipeline: Pipeline, number: int) -> Opened:
     """Open one source: Spark looks at its files' schema, and reads nothing else unless it must infer one."""
     source = pipeline.model.sources[number]
-    try:
+    with opening(pipeline, number):
         raw = _text(session, pipeline, number) if source.kind in TEXT else _columnar(session, pipeline, source)
-        return _mapped(raw, pipeline, number)
+        return _opened(mapped(raw, pipeline, number), source.name)
+
+
+@contextmanager
+def opening(pipeline: Pipeline, number: int) -> Iterator[None]:
+    """Spark's complaint about a source becomes an error at its place."""
+    source = pipeline.model.sources[number]
+    try:
+        yield
     except Exception as problem:
         if not is_sparks(problem):
             raise
-        what = source.table if source.kind == "table" else ", ".join(source.paths)
+        key = place_key(source.kind)
+        what = ", ".join(source.paths) if key == "path" else getattr(source, key)
         message = f"source `{source.name}`: `{scrubbed(what or '', pipeline.secrets)}` cannot be read: "
         message += essence(problem, pipeline.secrets)
-        key = "table" if source.kind == "table" else "path"
         raise pipeline.sheet.error(SourceNotThere, message, ("sources", number, key), value=True) from problem
 
 
@@ -97,10 +111,10 @@ def _text(session: SparkSession, pipeline: Pipeline, number: int) -> DataFrame:
     columns = _declared(session, pipeline, number, paths, options)
     if columns is None:
         inferring = {"inferSchema": "true", **options} if source.kind == "csv" else options
-        found = session.read.options(**inferring, columnNameOfCorruptRecord=_CORRUPT).format(source.kind).load(paths)
-        columns = [field for field in found.schema if field.name != _CORRUPT]
-    schema = spark.StructType([*columns, spark.StructField(_CORRUPT, spark.StringType())])
-    reader = session.read.options(**options, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
+        found = session.read.options(**inferring, columnNameOfCorruptRecord=CORRUPT).format(source.kind).load(paths)
+        columns = [field for field in found.schema if field.name != CORRUPT]
+    schema = spark.StructType([*columns, spark.StructField(CORRUPT, spark.StringType())])
+    reader = session.read.options(**options, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
     return reader.schema(schema).format(source.kind).load(paths)
 
 
@@ -132,40 +146,70 @@ def column_type(name: str) -> spark.DataType:
 # Names and types -----------------------------------------------------------------------------------------------------
 
 
-def _mapped(raw: DataFrame, pipeline: Pipeline, number: int) -> Opened:
+@dataclass(frozen=True)
+class Mapped:
+    """The rows of a source, and its columns under our names and types.
+
+    reason    why a row cannot be read, NULL when it can be; None: all can be
+    corrupt   its text where it did not even fit the columns; `shown` is what the columns hold
+    place     where it stood, where that is known
+    """
+
+    rows: DataFrame
+    columns: Mapping[str, Column]
+    reason: Column | None
+    corrupt: Column | None
+    place: Column | None
+    shown: Column
+
+    @property
+    def text(self) -> Column:
+        return self.shown if self.corrupt is None else functions.coalesce(self.corrupt, self.shown)
+
+
+def mapped(raw: DataFrame, pipeline: Pipeline, number: int) -> Mapped:
     """The source under our names and types. Columns go by their places, for Spark stumbles over some names."""
     source = pipeline.model.sources[number]
-    corrupt = functions.col(f"c{raw.columns.index(_CORRUPT)}") if _CORRUPT in raw.columns else None
-    places = [place for place, name in enumerate(raw.columns) if name != _CORRUPT]
+    beside = {name: functions.col(f"c{place}") for place, name in enumerate(raw.columns) if name in _BESIDE}
+    places = [place for place, name in enumerate(raw.columns) if name not in _BESIDE]
     names = _renamed(pipeline, number, [raw.columns[place] for place in places])
     rows = raw.toDF(*(f"c{place}" for place in range(len(raw.columns))))
     columns = {name: functions.col(f"c{place}") for name, place in zip(names, places, strict=True)}
-    reasons = [] if corrupt is None else [(corrupt.isNotNull(), f"cannot be read as {source.kind.upper()}")]
     shown = functions.to_json(functions.struct(*(column.alias(name) for name, column in columns.items())))
+    corrupt, reason = beside.get(CORRUPT), beside.get(REASON)
+    if corrupt is not None and reason is None:
+        reason = functions.when(corrupt.isNotNull(), f"cannot be read as {source.kind.upper()}")
     for name, kind in source.casts.items():
         _check_there(pipeline, number, name, names, ("casts", name))
         cast = columns[name].try_cast(column_type(kind))
-        reasons.append((columns[name].isNotNull() & cast.isNull(), f"`{name}` is no {kind}"))
+        failed = functions.when(columns[name].isNotNull() & cast.isNull(), f"`{name}` is no {kind}")
+        reason = failed if reason is None else functions.coalesce(reason, failed)
         columns[name] = cast
-    chosen = [column.alias(name) for name, column in columns.items()]
-    if not reasons:
-        return Opened(source.name, rows.select(*chosen), rows, None, None)
-    reason = functions.lit(None).cast("string")
-    for wrong, words in reversed(reasons):
-        reason = functions.when(wrong, words).otherwise(reason)
-    is_bad = reason.isNotNull()
-    if corrupt is not None:
+    return Mapped(rows, columns, reason, corrupt, beside.get(PLACE), shown)
+
+
+_BESIDE = (CORRUPT, REASON, PLACE)
+
+
+def _opened(source: Mapped, name: str) -> Opened:
+    """Good rows and bad ones apart."""
+    chosen = [column.alias(ours) for ours, column in source.columns.items()]
+    if source.reason is None:
+        return Opened(name, source.rows.select(*chosen), source.rows, None, None)
+    is_bad = source.reason.isNotNull()
+    if source.corrupt is not None:
         # Spark parses only the columns that are asked for, and finds nothing wrong with the others: a row would be bad
         # for one query and good for another. So all columns are asked for, in a condition that holds for every bad row.
-        is_bad = functions.when(is_bad, functions.length(functions.coalesce(shown, corrupt)) >= 0).otherwise(False)
-    bad = rows.where(is_bad).select(
-        functions.lit(source.name).alias("source"),
+        whole = functions.coalesce(source.shown, source.corrupt)
+        is_bad = functions.when(is_bad, functions.length(whole) >= 0).otherwise(False)
+    bad = source.rows.where(is_bad).select(
+        functions.lit(name).alias("source"),
         functions.lit(None).cast("bigint").alias("row"),
         functions.lit(None).cast("bigint").alias("line"),
-        reason.alias("reason"),
-        (shown if corrupt is None else functions.coalesce(corrupt, shown)).alias("text"),
+        source.reason.alias("reason"),
+        source.text.alias("text"),
     )
-    return Opened(source.name, rows.where(~is_bad).select(*chosen), rows, bad, is_bad)
+    return Opened(name, source.rows.where(~is_bad).select(*chosen), source.rows, bad, is_bad)
 
 
 def _renamed(pipeline: Pipeline, number: int, names: list[str]) -> list[str]:

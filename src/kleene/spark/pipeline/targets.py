@@ -16,32 +16,34 @@ from os.path import normpath
 from pathlib import Path as File
 
 from kleene.errors import BadTarget, BadValue, SourceNotThere
-from kleene.spark.pipeline.model import QUERY_PLACE, Sink
+from kleene.frames.text_files import neighbour
+from kleene.spark.pipeline.model import QUERY_PLACE, Sink, place_key
 from kleene.spark.pipeline.reading import Pipeline
-from kleene.spark.pipeline.sheet import neighbour
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_TABLE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}\Z")
+_NAMES = {
+    "table": re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}\Z"),
+    "topic": re.compile(r"[A-Za-z0-9._-]{1,249}\Z"),
+}
 _MARKER = "_SUCCESS"
 
 
 @dataclass(frozen=True)
 class Target:
-    """One result and its place: a folder, a table, or the console."""
+    """One result and its place: a folder, a table, a topic, or the console."""
 
     sink: Sink
     # Its place among the sinks of the file; None: the folder of [bad_rows].
     number: int | None
     query: str | None
-    # What Spark is told: a path with its scheme, or a table's name.
+    # What Spark is told: a path with its scheme, or the name of a table or a topic.
     place: str
     # The folder, where it is on this machine.
     local: File | None = None
 
     @property
     def key(self) -> tuple[str | int, ...]:
-        key = "table" if self.sink.kind == "table" else "path"
-        return ("bad_rows", "path") if self.number is None else ("sinks", self.number, key)
+        return ("bad_rows", "path") if self.number is None else ("sinks", self.number, place_key(self.sink.kind))
 
     @property
     def shown(self) -> str:
@@ -49,8 +51,11 @@ class Target:
 
     @property
     def what(self) -> str:
-        words = {"bad_rows": "bad rows", "compressed": "compressed matches"}.get(self.sink.output, self.sink.output)
+        words = _WORDS.get(self.sink.output, self.sink.output)
         return words if self.query is None else f"{words} of {self.query}"
+
+
+_WORDS = {"bad_rows": "bad rows", "late": "late events", "compressed": "compressed matches"}
 
 
 def targets_of(pipeline: Pipeline) -> tuple[Target, ...]:
@@ -58,8 +63,10 @@ def targets_of(pipeline: Pipeline) -> tuple[Target, ...]:
     made = tuple(_targets(pipeline))
     for target in made:
         _check_beside(pipeline, target)
-    for first, second in combinations([target for target in made if target.place], 2):
-        if _overlap(first.place, second.place):
+    # Results may share a topic: each row says of which query it is.
+    alone = [target for target in made if target.place and target.sink.kind != "kafka"]
+    for first, second in combinations(alone, 2):
+        if overlap(first.place, second.place):
             message = f"`{second.shown}` is written by another sink already"
             raise pipeline.sheet.error(BadValue, message, second.key, _BRACES_HINT, value=True)
     return made
@@ -70,7 +77,7 @@ _BRACES_HINT = f"`{QUERY_PLACE}` in a path stands for the query's name"
 
 def _targets(pipeline: Pipeline) -> Iterator[Target]:
     for number, sink in enumerate(pipeline.model.sinks):
-        if sink.output == "bad_rows":
+        if sink.output in ("bad_rows", "late"):
             yield _target(pipeline, sink, number, None)
             continue
         for query in pipeline.queries:
@@ -82,15 +89,16 @@ def _targets(pipeline: Pipeline) -> Iterator[Target]:
 
 
 def _target(pipeline: Pipeline, sink: Sink, number: int | None, query: str | None) -> Target:
-    given = (sink.table if sink.kind == "table" else sink.path) or ""
-    if query is not None:
-        given = given.replace(QUERY_PLACE, query if sink.kind != "table" else query.replace("-", "_"))
     if sink.kind == "console":
         return Target(sink, number, query, "")
-    if sink.kind == "table":
-        if not _TABLE.match(given):
-            key = ("sinks", number or 0, "table")
-            raise pipeline.sheet.error(BadValue, f"`{given}` cannot be a table's name", key, value=True)
+    key = place_key(sink.kind)
+    given = getattr(sink, key) or ""
+    if query is not None:
+        given = given.replace(QUERY_PLACE, query if key != "table" else query.replace("-", "_"))
+    if key in _NAMES:
+        if not _NAMES[key].match(given) or (sink.kind == "memory" and "." in given):
+            path = ("sinks", number or 0, key)
+            raise pipeline.sheet.error(BadValue, f"`{given}` cannot be a {key}'s name", path, value=True)
         return Target(sink, number, query, given)
     place = placed(pipeline, given)
     return Target(sink, number, query, place, local_file(place))
@@ -155,13 +163,15 @@ def check_targets(pipeline: Pipeline, targets: Sequence[Target]) -> None:
 def _check_beside(pipeline: Pipeline, target: Target) -> None:
     """A result must not replace what is read."""
     for source in pipeline.model.sources:
-        read = [placed(pipeline, path) for path in source.paths] if target.sink.kind != "table" else [source.table]
-        if target.place and any(one is not None and _overlap(one, target.place) for one in read):
-            message = f"source `{source.name}` is read from `{target.shown}`, which this sink replaces"
+        read = {"table": [source.table], "memory": [], "kafka": [source.topic]}.get(target.sink.kind)
+        read = [placed(pipeline, path) for path in source.paths] if read is None else read
+        if target.place and any(one is not None and overlap(one, target.place) for one in read):
+            does = "replaces" if pipeline.model.stream is None else "adds to"
+            message = f"source `{source.name}` is read from `{target.shown}`, which this sink {does}"
             raise pipeline.sheet.error(BadValue, message, target.key, value=True)
 
 
-def _overlap(first: str, second: str) -> bool:
+def overlap(first: str, second: str) -> bool:
     one, other = (place.rstrip("/") + "/" for place in (first, second))
     return one.startswith(other) or other.startswith(one)
 

@@ -11,9 +11,13 @@ from kleene.spark.pipeline.places import Path
 
 HIDDEN = "***"
 _NAMED = re.compile(r"\$\$\{|\$\{([A-Za-z_]\w*)\}")
-_SECRET = r"passw|pwd|secret|token|credential|api.?key|access.?key|account.?key|private.?key|auth|\bsas\b"
+_SECRET = (
+    r"passw|pwd|secret|token|credential|api.?key|access.?key|account.?key|private.?key|keystore.?key|auth|jaas|\bsas\b"
+)
 _SECRET_KEY = re.compile(_SECRET, re.IGNORECASE)
 _SECRET_LINE = re.compile(rf"((?:{_SECRET})[\w.\"'-]*[ \t]*=[ \t]*)([^\n]+)", re.IGNORECASE)
+# A password within a longer secret, such as the login of a Kafka client.
+_INNER = re.compile(r"passw\w*\s*=\s*[\"']?([^\"';\s]+)", re.IGNORECASE)
 # Shorter ones would be found in the middle of words.
 _LEAST_SECRET = 4
 
@@ -41,6 +45,7 @@ def for_spark(values: Mapping[str, Any]) -> dict[str, str]:
 def secrets_in(tables: Iterable[Mapping[str, Any]]) -> list[str]:
     """The values that must not appear in any message, the longest first."""
     found = {str(value) for table in tables for name, value in table.items() if is_secret(name)}
+    found |= {inner for value in found for inner in _INNER.findall(value)}
     return sorted((value for value in found if len(value) >= _LEAST_SECRET), key=len, reverse=True)
 
 

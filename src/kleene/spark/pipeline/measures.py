@@ -1,0 +1,171 @@
+"""What a stream did in a batch and since it was started: our counts, and what Spark tells of the same batch.
+
+Counts are part of the batch, so they are exact; what slots hold is what each said last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from kleene.pattern.clock import Clock, ClockKind
+from kleene.spark.streaming.event_time import Pace
+
+if TYPE_CHECKING:
+    from kleene.spark.streaming.live import Found
+
+# What a slot did in a batch, and what it holds after it.
+_DONE = ("events", "duplicates", "dropped")
+HELD = ("held", "runs", "state_bytes", "kept_bytes")
+# What is told of Spark's own: the rest says where things are, and is long.
+_OF_SPARK = ("inputRowsPerSecond", "processedRowsPerSecond", "durationMs", "stateOperators")
+_NANOSECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a batch made, counted as it was written."""
+
+    batch: int
+    outputs: Mapping[str, Mapping[str, int]]
+    late: int
+    bad_rows: int
+    done: Mapping[str, int]
+    slots: Mapping[int, Mapping[str, int]]
+
+    @staticmethod
+    def of(found: Found, batch: int) -> Made:
+        names = [query.name for query in found.queries]
+        outputs = {
+            kind: {name: found.number(kind, name) for name in names} for kind in ("matches", "timeouts", "compressed")
+        }
+        done: Counter[str] = Counter(dict.fromkeys(_DONE, 0))
+        for slot in found.measured:
+            done.update({name: slot.values[name] for name in _DONE})
+        slots = {slot.slot: {name: slot.values[name] for name in HELD} for slot in found.measured}
+        return Made(batch, outputs, found.number("late"), found.number("bad"), done, slots)
+
+    @property
+    def something(self) -> bool:
+        """Whether there is something to see."""
+        return any(sum(of_query.values()) for of_query in self.outputs.values()) or bool(self.late + self.bad_rows)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch that is done: what it made, and Spark's progress in it."""
+
+    made: Made
+    progress: Mapping[str, Any]
+    clock: Clock
+
+    @property
+    def rows(self) -> int:
+        """How many rows the sources gave; heartbeats of an idle stream are none."""
+        given = [source for source in self.progress.get("sources", ()) if "Rate" not in source.get("description", "")]
+        return sum(int(source.get("numInputRows", 0)) for source in given)
+
+    @property
+    def seconds(self) -> float:
+        return float(self.progress.get("durationMs", {}).get("triggerExecution", 0)) / 1000
+
+    @property
+    def rate(self) -> float:
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    @property
+    def watermark(self) -> int | None:
+        """In steps of the time column: no event before it is waited for."""
+        text = self.progress.get("eventTime", {}).get("watermark")
+        if text is None:
+            return None
+        milliseconds = round(datetime.fromisoformat(text).timestamp() * 1000)
+        return Pace.of(self.clock).watermark(milliseconds)
+
+    @property
+    def watermark_seconds(self) -> float | None:
+        """Since 1970, or since the first tick; None for ticks of unknown length."""
+        if self.watermark is None or self.clock.nanoseconds is None:
+            return None
+        return float(self.watermark * self.clock.nanoseconds / _NANOSECONDS)
+
+    @property
+    def shown_watermark(self) -> str | int | None:
+        seconds = self.watermark_seconds
+        if seconds is None or self.clock.kind is not ClockKind.TIMESTAMP:
+            return self.watermark
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    @property
+    def lag(self) -> float | None:
+        """How far the watermark was behind the clock of the machine when the batch began, in seconds."""
+        if self.clock.kind is not ClockKind.TIMESTAMP or self.watermark_seconds is None:
+            return None
+        return self._began.timestamp() - self.watermark_seconds
+
+    @property
+    def _began(self) -> datetime:
+        return datetime.fromisoformat(str(self.progress["timestamp"]))
+
+    def plain(self, totals: Totals) -> dict[str, Any]:
+        """The batch as one object of a file of measures."""
+        made = self.made
+        return {
+            "batch": made.batch,
+            "time": self.progress.get("timestamp"),
+            "rows": self.rows,
+            **made.done,
+            **{kind: dict(by_query) for kind, by_query in made.outputs.items()},
+            "late": made.late,
+            "bad_rows": made.bad_rows,
+            **totals.held,
+            "watermark": self.shown_watermark,
+            "lag_seconds": self.lag,
+            "seconds": self.seconds,
+            "spark": {name: _short(self.progress.get(name)) for name in _OF_SPARK},
+        }
+
+
+def _short(value: Any) -> Any:
+    """Without the dozens of measures of the state store's own."""
+    if isinstance(value, list):
+        return [_short(one) for one in value]
+    if isinstance(value, dict):
+        return {name: part for name, part in value.items() if name != "customMetrics"}
+    return value
+
+
+@dataclass
+class Totals:
+    """What a stream did since it was started."""
+
+    batches: int = 0
+    rows: int = 0
+    late: int = 0
+    bad_rows: int = 0
+    done: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_DONE, 0)))
+    outputs: dict[str, Counter[str]] = field(default_factory=dict)
+    slots: dict[int, Mapping[str, int]] = field(default_factory=dict)
+
+    def add(self, batch: Batch) -> None:
+        made = batch.made
+        self.batches += 1
+        self.rows += batch.rows
+        self.late += made.late
+        self.bad_rows += made.bad_rows
+        self.done.update(made.done)
+        for kind, by_query in made.outputs.items():
+            self.outputs.setdefault(kind, Counter()).update(by_query)
+        self.slots.update(made.slots)
+
+    @property
+    def held(self) -> dict[str, int]:
+        """What all slots hold together."""
+        return {name: sum(slot[name] for slot in self.slots.values()) for name in HELD}
+
+    def of(self, kind: str) -> Mapping[str, int]:
+        """How many rows of an output there were, by query."""
+        return self.outputs.get(kind, Counter())

@@ -1,0 +1,60 @@
+"""The files and folders of a stream beside its results: what it reads, its checkpoint, its measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path as File
+
+from kleene.errors import BadTarget, BadValue, SourceNotThere
+from kleene.spark.pipeline.model import StreamEntry
+from kleene.spark.pipeline.reading import Pipeline
+from kleene.spark.pipeline.targets import Target, check_sources, local_file, overlap, placed
+
+
+def entry_of(pipeline: Pipeline) -> StreamEntry:
+    assert pipeline.model.stream is not None, "the file is of a stream"
+    return pipeline.model.stream
+
+
+def checkpoint_of(pipeline: Pipeline) -> str:
+    """Where Spark keeps how far it is, as Spark is told it."""
+    return placed(pipeline, entry_of(pipeline).checkpoint)
+
+
+def check_places(pipeline: Pipeline, targets: Sequence[Target]) -> None:
+    """What can be told before Spark starts."""
+    check_sources(pipeline)
+    for number, source in enumerate(pipeline.model.sources):
+        for path in source.paths:
+            file = local_file(placed(pipeline, path))
+            if file is not None and file.is_file():
+                message = f"source `{source.name}`: a stream reads the files of a folder, and `{path}` is one file"
+                hint = "name its folder, or a pattern such as `day*.csv`"
+                raise pipeline.sheet.error(SourceNotThere, message, ("sources", number, "path"), hint, value=True)
+    _check_checkpoint(pipeline, targets)
+
+
+def _check_checkpoint(pipeline: Pipeline, targets: Sequence[Target]) -> None:
+    """Neither sources nor sinks are in the checkpoint, nor it in them."""
+    checkpoint = checkpoint_of(pipeline)
+    read = [placed(pipeline, path) for source in pipeline.model.sources for path in source.paths]
+    written = [target.place for target in targets if target.sink.path is not None]
+    for what, places in (("read", read), ("written", written)):
+        if any(overlap(place, checkpoint) for place in places):
+            message = f"`{entry_of(pipeline).checkpoint}` is {what}, and cannot hold the checkpoint"
+            raise pipeline.sheet.error(BadValue, message, ("stream", "checkpoint"), "name another folder", value=True)
+
+
+def metrics_file(pipeline: Pipeline) -> File | None:
+    """The file to which measures are added, if any; it is there now."""
+    given = entry_of(pipeline).metrics
+    if given is None:
+        return None
+    file = pipeline.folder / given
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    except OSError as problem:
+        message = f"`{given}` cannot be written: {problem.strerror or problem}"
+        raise pipeline.sheet.error(BadTarget, message, ("stream", "metrics"), value=True) from None
+    return file

@@ -1,0 +1,214 @@
+"""The run of a pipeline on a stream: open, bind, start; each batch written and watched until it is told to stop."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kleene.errors import BadTarget, KleeneError, NoDelay, QueryError
+from kleene.pattern.query import BoundQuery
+from kleene.spark.pipeline.columns import check_columns, is_one_stream
+from kleene.spark.pipeline.failures import spark_failures
+from kleene.spark.pipeline.measures import Batch, Made, Totals
+from kleene.spark.pipeline.progress import Report
+from kleene.spark.pipeline.prometheus import exposition, served
+from kleene.spark.pipeline.reading import Pipeline
+from kleene.spark.pipeline.running import session_for
+from kleene.spark.pipeline.stopping import told_to_stop
+from kleene.spark.pipeline.stream_checks import milliseconds
+from kleene.spark.pipeline.stream_places import check_places, checkpoint_of, entry_of, metrics_file
+from kleene.spark.pipeline.stream_sinks import StreamSinks
+from kleene.spark.pipeline.stream_sources import StreamSource, open_stream
+from kleene.spark.pipeline.targets import Target, targets_of
+from kleene.spark.streaming.live import Live, live
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from kleene.spark.streaming.live import Found
+
+_POLL_SECONDS = 0.2
+_UNTIL = {
+    True: "the stream runs until all that is there is done",
+    False: "the stream runs; Ctrl-C stops it when its batch is finished",
+}
+
+
+class StreamReport(Report, Protocol):
+    """Who is told what a stream does."""
+
+    def say(self, text: str) -> None:
+        """Something that is said once."""
+
+    def batch(self, batch: Batch, totals: Totals) -> None:
+        """A batch is done."""
+
+
+@dataclass(frozen=True)
+class BoundStream:
+    """A pipeline on its streams, before it is started."""
+
+    pipeline: Pipeline
+    session: SparkSession
+    sources: tuple[StreamSource, ...]
+    targets: tuple[Target, ...]
+    live: Live
+
+    @property
+    def queries(self) -> tuple[BoundQuery, ...]:
+        return self.live.queries
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        return self.live.routes
+
+
+@dataclass(frozen=True)
+class StreamSummary:
+    """What a stream did until it stopped."""
+
+    totals: Totals
+    targets: tuple[Target, ...]
+    seconds: float
+    # Whether it was told to stop; otherwise everything that was there is done.
+    stopped: bool
+
+
+def bound_stream(pipeline: Pipeline, report: Report, session: SparkSession | None = None) -> BoundStream:
+    """The pipeline on its streams: sources opened, queries bound; nothing has been read but schemas."""
+    targets = targets_of(pipeline)
+    check_places(pipeline, targets)
+    with spark_failures(pipeline.secrets):
+        if session is None:
+            with report.stage("starting Spark"):
+                session = session_for(pipeline)
+        with report.stage("opening the sources"):
+            sources = tuple(open_stream(session, pipeline, number) for number in range(len(pipeline.model.sources)))
+        with report.stage("binding the queries"):
+            return BoundStream(pipeline, session, sources, targets, _bind(pipeline, sources))
+
+
+def run_stream(pipeline: Pipeline, report: StreamReport, session: SparkSession | None = None) -> StreamSummary:
+    """Run a pipeline until everything there is done, or until it is told to stop; then its batch is finished first."""
+    began = time.perf_counter()
+    on_data = bound_stream(pipeline, report, session)
+    entry, checkpoint = entry_of(pipeline), checkpoint_of(pipeline)
+    with ExitStack() as stack:
+        stack.enter_context(spark_failures(pipeline.secrets))
+        sinks = StreamSinks(on_data.session, pipeline, on_data.targets, report)
+        sinks.claim(on_data.live.life(checkpoint))
+        told = stack.enter_context(told_to_stop())
+        run = _Run(on_data, sinks, report, told)
+        if entry.prometheus is not None:
+            report.say(f"metrics at {_serve(stack, pipeline, entry.prometheus, run)}")
+        trigger = None if entry.trigger is None else f"{milliseconds(entry.trigger)} milliseconds"
+        query = on_data.live.start(
+            run.on_batch, checkpoint=checkpoint, trigger=trigger, available_now=entry.available_now
+        )
+        report.say(_UNTIL[entry.available_now])
+        run.watch(query)
+    return StreamSummary(run.totals, on_data.targets, time.perf_counter() - began, told.is_set())
+
+
+# One run -------------------------------------------------------------------------------------------------------------
+
+
+class _Stopped(Exception):
+    """Ends a stream before it begins another batch."""
+
+
+class _Run:
+    """Writes batches in Spark's thread, and watches them in this one."""
+
+    def __init__(self, on_data: BoundStream, sinks: StreamSinks, report: StreamReport, told: Event) -> None:
+        self.totals = Totals()
+        self.text = exposition(self.totals, None)
+        self._sinks, self._report, self._told = sinks, report, told
+        self._clock = on_data.queries[0].schema.clock
+        self._metrics = metrics_file(on_data.pipeline)
+        # Batches that are written, but of which Spark has not told its progress.
+        self._made: dict[int, Made] = {}
+        self._problem: BaseException | None = None
+
+    def on_batch(self, found: Found, number: int) -> None:
+        try:
+            if self._told.is_set():
+                raise _Stopped
+            self._sinks.write(found, number)
+            self._made[number] = Made.of(found, number)
+        except BaseException as problem:
+            # Spark would pass on its text only.
+            self._problem = problem
+            raise
+
+    def watch(self, query: StreamingQuery) -> None:
+        """Until the stream ends; what ended it is raised."""
+        try:
+            while query.isActive:
+                time.sleep(_POLL_SECONDS)
+                self._tell(query)
+                # While a batch is made, stopping would interrupt it; `on_batch` begins no other.
+                if self._told.is_set() and not query.status["isTriggerActive"]:
+                    query.stop()
+        finally:
+            if query.isActive:
+                query.stop()
+            self._tell(query)
+        problem = self._problem or query.exception()
+        if problem is not None and not isinstance(problem, _Stopped):
+            raise problem
+
+    def _tell(self, query: StreamingQuery) -> None:
+        """Tell of the batches that are done."""
+        if not self._made:
+            return
+        for progress in map(_plain, query.recentProgress):
+            # While there is nothing to do, Spark tells so under the number of the batch to come.
+            if "addBatch" in progress.get("durationMs", {}) and progress["batchId"] in self._made:
+                batch = Batch(self._made.pop(progress["batchId"]), progress, self._clock)
+                self.totals.add(batch)
+                self.text = exposition(self.totals, batch)
+                if self._metrics is not None:
+                    with self._metrics.open("a") as file:
+                        file.write(json.dumps(batch.plain(self.totals)) + "\n")
+                self._report.batch(batch, self.totals)
+
+
+def _plain(progress: Any) -> dict[str, Any]:
+    return dict(json.loads(progress.json))
+
+
+def _serve(stack: ExitStack, pipeline: Pipeline, port: int, run: _Run) -> str:
+    try:
+        return stack.enter_context(served(port, lambda: run.text))
+    except OSError as problem:
+        message = f"port {port} cannot be served: {problem.strerror or problem}"
+        raise pipeline.sheet.error(BadTarget, message, ("stream", "prometheus"), value=True) from None
+
+
+# Queries on the streams ----------------------------------------------------------------------------------------------
+
+
+def _bind(pipeline: Pipeline, sources: Sequence[StreamSource]) -> Live:
+    frames = {source.name: source.frame for source in sources}
+    columns = {source.name: [name for name, _ in source.dtypes] for source in sources}
+    try:
+        check_columns(pipeline, columns)
+        events = sources[0].frame if is_one_stream(columns, pipeline.schema) else frames
+        return live(events, pipeline.queries, schema=pipeline.schema, settings=pipeline.settings)
+    except QueryError as error:
+        if error.text is None:  # of no query: of a length of time, for the columns' kind of time
+            raise _at(pipeline, "delay", error) from None
+        raise pipeline.located(error) from None
+    except NoDelay as error:
+        raise _at(pipeline, "idle", error) from None
+
+
+def _at(pipeline: Pipeline, key: str, error: KleeneError) -> KleeneError:
+    return pipeline.sheet.error(type(error), error.message, ("stream", key), error.hint, value=True)

@@ -1,0 +1,207 @@
+"""What each batch of a stream made, written to its places. A batch that failed is given again, with the same contents.
+
+Folders hold each batch exactly once: under its number, moved there when it is whole. A table and a topic may hold the
+rows of a batch that was given again twice; matches have ids to know them by.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions
+
+from kleene.errors import BadTarget
+from kleene.spark.pipeline.failures import essence, is_ours, is_sparks
+from kleene.spark.pipeline.kafka import brokers
+from kleene.spark.pipeline.progress import Report
+from kleene.spark.pipeline.reading import Pipeline
+from kleene.spark.pipeline.sinks import DEFAULTS, shaped
+from kleene.spark.pipeline.targets import Target
+from kleene.spark.pipeline.values import for_spark
+
+if TYPE_CHECKING:
+    from pathlib import Path as File
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kleene.spark.streaming.live import Found
+
+_MARKER = "_kleene.json"
+_FOLDERS = ("parquet", "json", "csv", "orc")
+_ID = "match_id"
+
+
+@dataclass(frozen=True)
+class StreamSinks:
+    """Where the outputs of a stream go."""
+
+    session: SparkSession
+    pipeline: Pipeline
+    targets: Sequence[Target]
+    report: Report
+    # What the memory sinks hold, by view and batch.
+    _held: dict[str, dict[int, pa.Table]] = field(default_factory=dict)
+
+    def claim(self, life: str) -> None:
+        """Mark folders as this checkpoint's; one of another is refused, for numbers of batches begin anew there."""
+        for target in self.targets:
+            if target.sink.kind in _FOLDERS:
+                _Folder(self, target, life).claim()
+
+    def write(self, found: Found, batch: int) -> None:
+        """Write everything that a batch made; what made nothing is not touched."""
+        for target in self.targets:
+            number = rows_in(found, target)
+            if number:
+                self.write_one(found, batch, target, number)
+
+    def write_one(self, found: Found, batch: int, target: Target, number: int) -> None:
+        """Write one output, of so many rows."""
+        try:
+            self._write(found, batch, target, number)
+        except Exception as problem:
+            if not is_sparks(problem) or is_ours(problem):
+                raise
+            message = f"`{target.shown}` cannot be written: {essence(problem, self.pipeline.secrets)}"
+            raise self.pipeline.sheet.error(BadTarget, message, target.key, value=True) from problem
+
+    def _write(self, found: Found, batch: int, target: Target, number: int) -> None:
+        sink = target.sink
+        if sink.kind in _FOLDERS:
+            self._to_folder(found, batch, target)
+        elif sink.kind == "table":
+            writer = _frame(found, target).write.mode("append").options(**for_spark(sink.options))
+            writer.saveAsTable(target.place, format=sink.format)
+        elif sink.kind == "kafka":
+            self._to_topic(_frame(found, target), target)
+        elif sink.kind == "memory":
+            self._to_memory(_frame(found, target), batch, target)
+        else:
+            made = _frame(found, target)
+            order = [name for name in ("start", "end") if name in made.columns]
+            first = (made.orderBy(*order) if order else made).limit(sink.limit).toArrow()
+            self.report.show(target, first, number)
+
+    def _to_folder(self, found: Found, batch: int, target: Target) -> None:
+        name = f"batch={batch}"
+        if target.local is not None and (target.local / name).exists():
+            return  # The batch was given before, and this of it was written.
+        sink = target.sink
+        options = {**DEFAULTS.get(sink.kind, {}), **for_spark(sink.options)}
+        writer = _frame(found, target).write.mode("overwrite").options(**options).format(sink.kind)
+        if target.local is None:
+            writer.save(f"{target.place.rstrip('/')}/{name}")
+            return
+        aside = target.local / f".{name}"
+        writer.save(f"file://{aside}")
+        aside.rename(target.local / name)
+
+    def _to_topic(self, made: DataFrame, target: Target) -> None:
+        names = made.columns
+        numbered = made.toDF(*(f"c{place}" for place in range(len(names))))
+        row = functions.struct(*(functions.col(f"c{place}").alias(name) for place, name in enumerate(names)))
+        value = functions.to_json(row, {**DEFAULTS["json"], "timeZone": "UTC"})
+        key = functions.col(f"c{names.index(_ID)}") if _ID in names else functions.lit(None)
+        messages = numbered.select(key.cast("string").alias("key"), value.alias("value"))
+        writer = messages.write.format("kafka").options(**for_spark(target.sink.options))
+        writer.option("kafka.bootstrap.servers", brokers(target.sink)).option("topic", target.place).save()
+
+    def _to_memory(self, made: DataFrame, batch: int, target: Target) -> None:
+        held = self._held.setdefault(target.place, {})
+        held[batch] = made.toArrow()
+        together = self.session.createDataFrame(pa.concat_tables(held.values()))
+        together.createOrReplaceTempView(target.place)
+
+
+def rows_in(found: Found, target: Target) -> int:
+    """How many rows of a batch go to a target; of a flat one how many matches."""
+    kind = "bad" if target.sink.output == "bad_rows" else target.sink.output
+    return found.number(kind, target.query)
+
+
+def _frame(found: Found, target: Target) -> DataFrame:
+    output = target.sink.output
+    made: DataFrame | None
+    if target.query is None:
+        made = found.bad_rows if output == "bad_rows" else found.late
+    elif output == "matches":
+        made = found.matches(target.query)
+    else:
+        made = found.timeouts(target.query) if output == "timeouts" else found.compressed(target.query)
+    assert made is not None, "the reader has checked that there is such an output"
+    return shaped(made, target)
+
+
+# Whose a folder is ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A folder of results, and the mark in it that says of which checkpoint they are."""
+
+    sinks: StreamSinks
+    target: Target
+    life: str
+
+    def claim(self) -> None:
+        stream = self.sinks.pipeline.model.stream
+        mark = {
+            "checkpoint": "" if stream is None else stream.checkpoint,
+            "life": self.life,
+            "holds": f"{self.target.what} as {self.target.sink.kind}",
+        }
+        known = self._read()
+        if known is None:
+            self._write(json.dumps(mark))
+        elif known.get("life") != self.life:
+            message = f"`{self.target.shown}` holds results of another checkpoint, begun in `{known.get('checkpoint')}`"
+            raise self._refused(message, "go on with that checkpoint, name another folder, or remove this one")
+        elif known.get("holds") != mark["holds"]:
+            message = f"`{self.target.shown}` holds {known.get('holds')}, not {mark['holds']}"
+            raise self._refused(message, "name another folder")
+
+    def _read(self) -> dict[str, str] | None:
+        """The mark; None where nothing is there yet."""
+        folder = self.target.local
+        if folder is None:
+            text = self._read_by_spark()
+        elif not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            text = None
+        elif not (folder / _MARKER).is_file():
+            message = f"`{self.target.shown}` holds what no stream wrote"
+            raise self._refused(message, "name another folder, or remove this one")
+        else:
+            text = (folder / _MARKER).read_text()
+        return None if text is None else dict(json.loads(text))
+
+    def _write(self, text: str) -> None:
+        folder: File | None = self.target.local
+        if folder is None:
+            rows = self.sinks.session.createDataFrame([(text,)], "value string")
+            rows.coalesce(1).write.mode("overwrite").text(self._place)
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".{_MARKER}"
+        draft.write_text(text)
+        draft.rename(folder / _MARKER)
+
+    def _read_by_spark(self) -> str | None:
+        from pyspark.errors import AnalysisException
+
+        try:
+            rows = self.sinks.session.read.text(self._place, wholetext=True).collect()
+        except AnalysisException:
+            return None
+        return str(rows[0]["value"]) if rows else None
+
+    @property
+    def _place(self) -> str:
+        """Where there are no files to write to but by Spark, the mark is a folder."""
+        return f"{self.target.place.rstrip('/')}/{_MARKER}"
+
+    def _refused(self, message: str, hint: str) -> BadTarget:
+        return self.sinks.pipeline.sheet.error(BadTarget, message, self.target.key, hint, value=True)

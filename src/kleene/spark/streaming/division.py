@@ -1,0 +1,97 @@
+"""The events of a stream, pruned above the watermark, given a slot for each group of queries, and packed.
+
+Rows that are no events go along, as text, to a slot of their own, so that they leave with the matches of their batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions
+
+from kleene.pattern.query import BoundQuery
+from kleene.plan.settings import Exchange
+from kleene.spark.division import Leg, group_of, packer, say, served_by, shuffle_partitions, slot_of, wanted_by
+from kleene.spark.numbered import Numbered
+from kleene.spark.packing import PACKED_DDL, Group
+from kleene.spark.pruning import columns_needed
+from kleene.spark.routing import ByKey, ByTime, OneTask, Route
+from kleene.spark.slot import Part
+from kleene.spark.streaming.event_time import HEARTBEAT, above_watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# Rows that are no events: why, and what they hold.
+BAD_COLUMNS = ("reason", "text")
+
+
+def bad_columns(events: Numbered) -> tuple[str, ...]:
+    """The columns of rows that are no events; where a row stood is known where that came along."""
+    return ("source", "place", *BAD_COLUMNS) if events.along else BAD_COLUMNS
+
+
+def stream_routes(queries: Sequence[BoundQuery], routes: Sequence[Route]) -> tuple[Route, ...]:
+    """As events of a batch are divided, but time is not cut: a slice would be a stream that ends."""
+    return tuple(
+        OneTask(f"`{query.name}` has no key that divides a stream") if isinstance(route, ByTime) else route
+        for query, route in zip(queries, routes, strict=True)
+    )
+
+
+def divide_stream(
+    events: Numbered,
+    queries: Sequence[BoundQuery],
+    routes: Sequence[Route],
+    exchange: Exchange,
+    wrong: Column,
+    *,
+    whole: bool,
+) -> tuple[DataFrame, tuple[Part, ...], int]:
+    """The events as packed rows, what their slots mean, and the slot of rows that are no events.
+
+    wrong   why a row is no event, NULL when it is one
+    whole   whether events keep columns that no query reads or returns
+    """
+    schema = queries[0].schema
+    needed = tuple(events.columns.names) if whole else columns_needed(queries, events.columns)
+    real = functions.lit(True) if HEARTBEAT not in events.frame.columns else ~functions.col(HEARTBEAT)
+    good, bad = wrong.isNull() & real, wrong.isNotNull() & real
+    legs: list[Leg] = []
+    base = 0
+    for (route, _), numbers in served_by(queries, routes).items():
+        own = [queries[number] for number in numbers]
+        slots = _buckets(events, exchange) if isinstance(route, ByKey) else 1
+        wanted = wanted_by(own, route, events)
+        part = Part(tuple(numbers), needed if whole else columns_needed(own, events.columns), base, slots)
+        legs.append(Leg(part, good if wanted is None else good & wanted, slot_of(events, route, slots, schema)))
+        base += slots
+        say(own, route, slots)
+    kept = reduce(or_, [bad, *(leg.wanted for leg in legs if leg.wanted is not None)])
+    events = events.where(above_watermark(events, schema, kept))
+    columns = [events.column(name) for name in needed]
+    routed = [leg.routed.alias(f"g{number}") for number, leg in enumerate(legs)]
+    aside = [functions.lit(0).alias("zero"), *_described(events, wrong, bad)]
+    groups = tuple(group_of(leg.part, needed, number, schema) for number, leg in enumerate(legs))
+    first = len(needed) + len(legs)
+    last = first + len(aside) - 1
+    groups += (Group(base, tuple(range(first, last)), routed=last, time=0),)
+    packed = events.frame.select(*columns, *routed, *aside).mapInArrow(packer(groups), PACKED_DDL)
+    return packed, tuple(leg.part for leg in legs), base
+
+
+def _described(events: Numbered, wrong: Column, bad: Column) -> list[Column]:
+    row = functions.struct(*(events.column(name).alias(name) for name in events.columns.names))
+    told = {"reason": wrong, "text": functions.to_json(row, {"timeZone": "UTC"})}
+    if events.along:
+        source, place, _, text = map(functions.col, events.along)
+        told |= {"source": source, "place": place, "text": functions.coalesce(text, told["text"])}
+    columns = [functions.when(bad, told[name]).alias(name) for name in bad_columns(events)]
+    return [*columns, functions.when(bad, functions.lit(0)).cast("int").alias("aside")]
+
+
+def _buckets(events: Numbered, exchange: Exchange) -> int:
+    return exchange.buckets or shuffle_partitions(events.frame.sparkSession)

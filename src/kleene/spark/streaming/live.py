@@ -1,0 +1,216 @@
+"""Queries on a stream: one operator makes everything, in envelopes, which are taken apart batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions
+
+from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.schema import Schema
+from kleene.plan.settings import Settings
+from kleene.spark.batch import is_large
+from kleene.spark.packing import from_bytes
+from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
+from kleene.spark.streaming.processor import SlotProcessor
+from kleene.spark.streaming.record import Record, read_record, write_record
+from kleene.spark.together import Together
+from kleene.spark.types import as_spark_expects, spark_schema
+from kleene.spark.worker import ENVELOPE_DDL, opener
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    Events = DataFrame | Mapping[str, DataFrame]
+
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def live(
+    events: Events, queries: Sequence[Query], *, schema: Schema | None = None, settings: Settings | None = None
+) -> Live:
+    """Bind queries to a stream; a wrong query or one that cannot run on a stream is raised here."""
+    return Live(events, queries, schema, settings or Settings())
+
+
+class Live:
+    """Queries on a stream that has not been started."""
+
+    def __init__(
+        self,
+        events: Events,
+        queries: Sequence[Query],
+        schema: Schema | None,
+        settings: Settings,
+        *,
+        several: bool = False,
+    ) -> None:
+        self._events, self._given, self._schema, self._settings = events, queries, schema, settings
+        self._several = several
+        self._prepared = self._prepare(settings)
+
+    def _prepare(self, settings: Settings) -> PreparedStream:
+        return prepare_stream(self._events, self._given, schema=self._schema, several=self._several, settings=settings)
+
+    @property
+    def queries(self) -> tuple[BoundQuery, ...]:
+        return self._prepared.bound
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """How the events of each query are divided."""
+        return tuple(route.describe() for route in self._prepared.routes)
+
+    # As streams, one run of the queries each
+
+    @cached_property
+    def envelopes(self) -> DataFrame:
+        """Everything that the queries make, as one stream of a fixed form."""
+        return _operator(self._prepared)
+
+    def matches(self) -> DataFrame:
+        """The matches of the first query, or of all in one table."""
+        return self._output("matches", self._prepared.nothing.matches.schema)
+
+    def timeouts(self) -> DataFrame | None:
+        nothing = self._prepared.nothing.timeouts
+        return None if nothing is None else self._output("timeouts", nothing.schema)
+
+    def compressed(self) -> DataFrame | None:
+        columns = self._prepared.compressed_columns()
+        return None if columns is None else self._output("compressed", columns)
+
+    def late(self) -> DataFrame:
+        return _opened(self.envelopes, functions.col("kind") == "late", self._prepared.columns)
+
+    def bad_rows(self) -> DataFrame:
+        return _opened(self.envelopes, functions.col("kind") == "bad", self._prepared.bad_schema)
+
+    def _output(self, kind: str, columns: pa.Schema) -> DataFrame:
+        return _opened(self.envelopes, (functions.col("kind") == kind) & (functions.col("query") == 0), columns)
+
+    # As one run, batch by batch
+
+    def life(self, checkpoint: str) -> str:
+        """What results of this checkpoint can be marked with: another checkpoint has another one."""
+        return self._recorded(checkpoint).life
+
+    def start(
+        self,
+        on_batch: Callable[[Found, int], None],
+        *,
+        checkpoint: str,
+        trigger: str | None = None,
+        available_now: bool = False,
+        name: str | None = None,
+    ) -> StreamingQuery:
+        """Run the queries; `on_batch` is given what each batch made, and the batch's number.
+
+        After a failure a batch may be given again, with the same number and the same contents: whatever is written
+        under its number, replacing what stands there, is written exactly once.
+
+        checkpoint      a folder in which Spark keeps how far it is; starting with it again goes on from there
+        trigger         how often there is a batch at most: `10 seconds`; None: as soon as the last one is done
+        available_now   whether to stop when everything is done that is there by now
+        """
+        record = self._recorded(checkpoint)
+        prepared = self._prepared
+
+        def taken_apart(batch: DataFrame, number: int) -> None:
+            batch.persist()
+            try:
+                on_batch(Found(prepared, batch, record.life), number)
+            finally:
+                batch.unpersist()
+
+        writer = _operator(prepared).writeStream.foreachBatch(taken_apart).option("checkpointLocation", checkpoint)
+        if name is not None:
+            writer = writer.queryName(name)
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        elif trigger is not None:
+            writer = writer.trigger(processingTime=trigger)
+        return writer.start()
+
+    def _recorded(self, checkpoint: str) -> Record:
+        """What the checkpoint was begun with, which this must go on with; how many buckets there are it says itself."""
+        session = self._prepared.packed.sparkSession
+        known = read_record(session, checkpoint)
+        if known is None:
+            known = Record.of(self._prepared)
+            write_record(session, checkpoint, known)
+            return known
+        exchange = self._settings.exchange
+        if exchange.buckets is None and known.buckets is not None:
+            fixed = replace(self._settings, exchange=replace(exchange, buckets=known.buckets))
+            self._prepared = self._prepare(fixed)
+        known.check(Record.of(self._prepared))
+        return known
+
+
+def _operator(prepared: PreparedStream) -> DataFrame:
+    packed = prepared.packed
+    # The only store that keeps several things of a slot, and timers.
+    packed.sparkSession.conf.set(STATE_STORE, ROCKSDB)
+    processor = SlotProcessor(prepared.errand())
+    return packed.groupBy("slot").transformWithStateInPandas(processor, ENVELOPE_DDL, "Append", "EventTime")
+
+
+def _opened(envelopes: DataFrame, wanted: object, columns: pa.Schema) -> DataFrame:
+    returned = as_spark_expects(columns, large=is_large(envelopes))
+    return envelopes.where(wanted).mapInArrow(opener(returned), spark_schema(columns))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a slot did in a batch, and what it holds after it: the columns of `METRICS`."""
+
+    slot: int
+    values: Mapping[str, int]
+
+
+class Found(Together):
+    """What one batch made; `matches`, `timeouts` and `compressed` give it by query, as data frames."""
+
+    _prepared: PreparedStream
+
+    def __init__(self, prepared: PreparedStream, envelopes: DataFrame, life: str) -> None:
+        super().__init__(prepared, envelopes)
+        self.life = life
+
+    @cached_property
+    def _headers(self) -> list[tuple[int, str, int, bytes | None]]:
+        """Every envelope, but closed; only measures are looked into."""
+        inside = functions.when(functions.col("kind") == "metrics", functions.col("rows")).alias("rows")
+        rows = self._envelopes.select("query", "kind", "number", inside).collect()
+        return [(row["query"], row["kind"], row["number"], row["rows"]) for row in rows]
+
+    def number(self, kind: str, query: str | None = None) -> int:
+        """How many rows an output has: `matches`, `timeouts`, `compressed`, `late` or `bad`."""
+        place = None if query is None else self._place(query)
+        return sum(n for of, what, n, _ in self._headers if what == kind and place in (None, of))
+
+    @cached_property
+    def measured(self) -> tuple[Measured, ...]:
+        """By slot that did something."""
+        found = []
+        for _, kind, slot, rows in self._headers:
+            if kind == "metrics" and rows is not None:
+                found += [Measured(slot, row) for row in from_bytes(pa.py_buffer(bytes(rows))).to_pylist()]
+        return tuple(found)
+
+    @property
+    def late(self) -> DataFrame:
+        """Events that came after the watermark had passed them, with the columns that queries keep."""
+        return _opened(self._envelopes, functions.col("kind") == "late", self._prepared.columns)
+
+    @property
+    def bad_rows(self) -> DataFrame:
+        """Rows that are no events: why, and what they hold."""
+        return _opened(self._envelopes, functions.col("kind") == "bad", self._prepared.bad_schema)

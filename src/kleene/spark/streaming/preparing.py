@@ -1,0 +1,87 @@
+"""Queries bound to a stream on the driver: what cannot run on one is refused here, before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions
+
+from kleene.engine.compiling import why_not_compiled
+from kleene.engine.engine import Engine, check_bounded
+from kleene.evaluation import warn_of_reference
+from kleene.pattern.feeding import families
+from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.schema import Schema
+from kleene.plan.settings import Settings
+from kleene.spark.batch import Prepared, bind, why_bad
+from kleene.spark.numbered import UNREADABLE, Numbered
+from kleene.spark.routing import routes_of
+from kleene.spark.streaming.division import bad_columns, divide_stream, stream_routes
+from kleene.spark.streaming.event_time import Pace, beyond, with_event_time, with_heartbeats
+from kleene.spark.streaming.replayed import check_replays
+from kleene.spark.worker import Errand
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class PreparedStream(Prepared):
+    """`packed` is a stream; rows that are no events go to a slot of their own."""
+
+    bad_slot: int = 0
+
+    @property
+    def bad_schema(self) -> pa.Schema:
+        return pa.schema([(name, pa.string()) for name in bad_columns(self.events)])
+
+    def errand(self, **said: Any) -> Errand:
+        pace = Pace.of(self.bound[0].schema.clock)
+        return {**super().errand(**said), "bad_slot": self.bad_slot, "pace": (pace.steps, pace.milliseconds)}
+
+
+def prepare_stream(
+    events: DataFrame | Mapping[str, DataFrame],
+    queries: Sequence[Query],
+    *,
+    schema: Schema | None,
+    several: bool,
+    settings: Settings | None = None,
+) -> PreparedStream:
+    """Bind queries to the columns of a stream, and divide its events."""
+    settings = settings or Settings()
+    numbered, given, nothing, bound = bind(events, queries, schema=schema, several=several)
+    _check_runs(bound, numbered.columns, settings)
+    known = bound[0].schema
+    wrong = why_bad(numbered, given)
+    wrong = functions.when(wrong.isNotNull(), wrong).when(
+        beyond(numbered, known), f"`{known.time}` is beyond what a stream can tell; the schema's `tick` makes it finer"
+    )
+    if numbered.along:
+        wrong = functions.coalesce(functions.col(UNREADABLE), wrong)
+    if settings.stream.idle is not None:
+        # Heartbeats have a column for each that comes along, too.
+        along = [pa.field(name, pa.string()) for name in numbered.along]
+        whole = Numbered(numbered.frame, pa.schema([*numbered.columns, *along]))
+        numbered = Numbered(with_heartbeats(whole, known, settings.stream.idle).frame, numbered.columns)
+    timed = with_event_time(numbered, known, settings.stream.delay)
+    routes = stream_routes(bound, routes_of(bound, numbered.columns, settings.budget.policy))
+    packed, parts, bad = divide_stream(timed, bound, routes, settings.exchange, wrong, whole=several)
+    return PreparedStream(queries, bound, given, timed, routes, packed, parts, nothing, several, settings, bad_slot=bad)
+
+
+def _check_runs(queries: Sequence[BoundQuery], columns: pa.Schema, settings: Settings) -> None:
+    """Refuse what cannot run on a stream, and warn of what runs slowly."""
+    feeding = {number for family in families(queries) if len(family) > 1 for number in family}
+    for number, query in enumerate(queries):
+        why_not = why_not_compiled(query, columns, settings)
+        if number in feeding:
+            check_replays(query, settings.budget, "queries that feed each other are evaluated again at every watermark")
+        elif why_not is not None:
+            check_replays(query, settings.budget, f"it stays on the reference evaluator: {why_not}")
+        elif settings.budget.state_bytes is None:
+            check_bounded(query, Engine(query, settings).plan)
+    warn_of_reference(queries)

@@ -1,0 +1,215 @@
+"""The stateful operator: Spark calls it with the packed events of a slot, or when the slot's time has come.
+
+A worker process keeps the slots that it has worked on alive. Slots move between workers, and an attempt may fail after
+it has worked, so a live slot counts only when the page that Spark keeps knows its last update by its random name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+
+from kleene.errors import KleeneError
+from kleene.spark.packing import from_bytes, to_bytes
+from kleene.spark.slot import Made, Part, Work, named
+from kleene.spark.streaming.event_time import Pace
+from kleene.spark.streaming.live_slot import LiveSlot, new_page
+from kleene.spark.streaming.segments import Page
+from kleene.spark.worker import ENVELOPE, Errand, quietly, work_from
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle, TimerValues, ValueState
+
+_DATA = StructType([StructField("data", BinaryType())])
+_PLACE = StructType(
+    [StructField("kind", StringType()), StructField("number", LongType()), StructField("piece", IntegerType())]
+)
+# Larger values are kept in pieces: each passes through memory of the JVM and of the worker as a whole.
+_PIECE = 8 << 20
+
+
+class SlotProcessor(StatefulProcessor):
+    def __init__(self, given: Errand) -> None:
+        """`given` is what tasks are told: plain data, since it travels to each of them."""
+        self._given = given
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._page = handle.getValueState("page", _DATA)
+        self._parts = handle.getMapState("parts", _PLACE, _DATA)
+
+    # Names that Spark calls.
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Any]:  # noqa: N802, N803
+        yield from self._called(int(key[0]), rows, timerValues)
+
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
+        yield from self._called(int(key[0]), iter(()), timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        pass
+
+    def _called(
+        self, slot: int, rows: Iterator[pd.DataFrame], timers: TimerValues, fired: int | None = None
+    ) -> Iterator[pd.DataFrame]:
+        blobs = [pa.py_buffer(blob) for frame in rows for blob in frame["events"]]
+        try:
+            with quietly():
+                if slot == self._given["bad_slot"]:
+                    made: Iterable[Made] = (
+                        Made(-1, "bad", (table := from_bytes(blob)).num_rows, table) for blob in blobs
+                    )
+                else:
+                    made = self._updated(slot, blobs, timers.getCurrentWatermarkInMs(), fired)
+                for one in made:
+                    yield _envelope(one, slot)
+        except KleeneError as error:
+            # Spark passes on the text of the traceback, in which our own frames would only hide the message.
+            raise error.with_traceback(None) from None
+
+    def _updated(self, slot: int, blobs: list[pa.Buffer], milliseconds: int, fired: int | None) -> Iterator[Made]:
+        work, pace = _work(_Told(self._given))
+        part = work.part_of(slot)
+        kept = _InSpark(self._handle, self._page, self._parts, fired)
+        live = _LIVE.slot(work, part, slot, kept)
+        tables = [named(from_bytes(blob), part, work.columns) for blob in blobs]
+        rows = pa.concat_tables(tables) if tables else None
+        # What fails half-way stands nowhere.
+        _LIVE.forget(live, slot)
+        yield from live.update(rows, pace.watermark(milliseconds), kept, pace)
+        _LIVE.remember(live, slot)
+
+
+def _bad(rows: pa.Table) -> Made:
+    """Rows that are no events, of no query."""
+    return Made(-1, "bad", rows.num_rows, rows)
+
+
+def _envelope(made: Made, slot: int) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = None if made.rows is None else to_bytes(made.rows)
+    number = slot if made.kind == "metrics" else made.number
+    values = (made.query, made.kind, number, rows)
+    return pd.DataFrame({name: [value] for name, value in zip(ENVELOPE.names, values, strict=True)})
+
+
+class _InSpark:
+    """`Kept` in Spark's state store."""
+
+    def __init__(self, handle: StatefulProcessorHandle, page: ValueState, parts: MapState, fired: int | None) -> None:
+        self._handle, self._page, self._parts, self._fired = handle, page, parts, fired
+
+    def page(self) -> bytes | None:
+        row = self._page.get()
+        return None if row is None else bytes(row[0])
+
+    def set_page(self, data: bytes) -> None:
+        self._page.update((data,))
+
+    def get(self, kind: str, number: int) -> bytes | None:
+        pieces: list[bytes] = []
+        while not pieces or len(pieces[-1]) == _PIECE:
+            row = self._parts.getValue((kind, number, len(pieces)))
+            if row is None:
+                break
+            pieces.append(bytes(row[0]))
+        return b"".join(pieces) if pieces else None
+
+    def put(self, kind: str, number: int, data: bytes) -> None:
+        for piece in range(_pieces(len(data))):
+            self._parts.updateValue((kind, number, piece), (data[piece * _PIECE : (piece + 1) * _PIECE],))
+
+    def remove(self, kind: str, number: int, size: int) -> None:
+        for piece in range(_pieces(size)):
+            self._parts.removeKey((kind, number, piece))
+
+    def all(self, kind: str) -> Iterator[tuple[int, bytes]]:
+        found: dict[int, dict[int, bytes]] = {}
+        for (name, number, piece), (data,) in self._parts.iterator():
+            if name == kind:
+                found.setdefault(number, {})[piece] = bytes(data)
+        for number in sorted(found):
+            yield number, b"".join(found[number][piece] for piece in sorted(found[number]))
+
+    def set_timer(self, milliseconds: int) -> None:
+        self._handle.registerTimer(milliseconds)
+
+    def drop_timer(self, milliseconds: int) -> None:
+        # Spark drops the one that has just fired itself.
+        if milliseconds != self._fired:
+            self._handle.deleteTimer(milliseconds)
+
+
+def _pieces(size: int) -> int:
+    return -(-size // _PIECE)
+
+
+# Live slots --------------------------------------------------------------------------------------------------------
+
+
+class _Live:
+    """The slots that this process has worked on, the latest last."""
+
+    def __init__(self) -> None:
+        self._slots: OrderedDict[tuple[str, int], LiveSlot] = OrderedDict()
+
+    def slot(self, work: Work, part: Part, slot: int, kept: _InSpark) -> LiveSlot:
+        """The slot as Spark keeps it."""
+        serves = serves_of(work, part)
+        data = kept.page()
+        if data is None:
+            return LiveSlot.opened(work, part, new_page(serves), kept)
+        page = Page.from_bytes(data, serves)
+        live = self._slots.get((page.life, slot))
+        if live is not None and live.work is work and live.catch_up(page, kept):
+            return live
+        return LiveSlot.opened(work, part, page, kept)
+
+    def forget(self, live: LiveSlot, slot: int) -> None:
+        self._slots.pop((live.page.life, slot), None)
+
+    def remember(self, live: LiveSlot, slot: int) -> None:
+        self._slots[live.page.life, slot] = live
+        while len(self._slots) > 1 and self.nbytes > live.work.settings.stream.cache_bytes:
+            self._slots.popitem(last=False)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(live.nbytes for live in self._slots.values())
+
+
+_LIVE = _Live()
+
+
+def serves_of(work: Work, part: Part) -> dict[str, Any]:
+    """What the state of a slot is for: with anything else it must not be used."""
+    queries = [f"{work.bound[number].name} {work.bound[number].digest.hex()[:16]}" for number in part.queries]
+    return {"queries": queries, "number of buckets": part.slots}
+
+
+class _Told:
+    """What a task was told, as a key: tasks of a stream are told the same again and again."""
+
+    def __init__(self, given: Errand) -> None:
+        self.given = given
+        self._text = json.dumps(given, default=repr, sort_keys=True)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Told) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+@lru_cache(maxsize=32)
+def _work(told: _Told) -> tuple[Work, Pace]:
+    return work_from(told.given), Pace(*told.given["pace"])

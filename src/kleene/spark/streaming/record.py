@@ -1,0 +1,81 @@
+"""What a checkpoint was begun with, kept beside what Spark keeps there, so that it is not gone on with by mistake."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from kleene.errors import BadSnapshot
+from kleene.spark.streaming.segments import VERSION
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kleene.spark.streaming.preparing import PreparedStream
+
+
+@dataclass(frozen=True)
+class Record:
+    """The queries by name, with digests of what they mean, and how many buckets their events go to.
+
+    life   made at random for each checkpoint, so that results of two can be told apart
+    """
+
+    queries: Mapping[str, str]
+    buckets: int | None
+    life: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    @staticmethod
+    def of(prepared: PreparedStream) -> Record:
+        digests = {query.name: query.digest.hex()[:16] for query in prepared.bound}
+        divided = [part.slots for part in prepared.parts if part.slots > 1]
+        return Record(digests, max(divided, default=None))
+
+    def check(self, now: Record) -> None:
+        """Refuse to go on with something else."""
+        changed = [name for name, digest in self.queries.items() if now.queries.get(name, digest) != digest]
+        gone = [name for name in self.queries if name not in now.queries]
+        new = [name for name in now.queries if name not in self.queries]
+        for names, what in ((changed, "has changed"), (gone, "is gone"), (new, "is new")):
+            if names:
+                raise BadSnapshot(
+                    f"query `{names[0]}` {what} since this checkpoint was begun",
+                    hint="restore the queries, or begin with a new checkpoint, which starts without open windows",
+                )
+        if self.buckets != now.buckets:
+            raise BadSnapshot(
+                f"this checkpoint was begun with {self.buckets} buckets, and {now.buckets} are asked for now",
+                hint="leave the number out, or begin with a new checkpoint",
+            )
+
+
+def read_record(session: SparkSession, checkpoint: str) -> Record | None:
+    """The record of a checkpoint; None when it is new."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        rows = session.read.text(_place(checkpoint), wholetext=True).collect()
+    except AnalysisException:
+        return None
+    if not rows:
+        return None
+    said = json.loads(rows[0]["value"])
+    version = said.pop("kleene")
+    if version != VERSION:
+        raise BadSnapshot(
+            f"this checkpoint has version {version}, and this Kleene reads version {VERSION}",
+            hint="finish it with the Kleene that began it, or begin with a new checkpoint",
+        )
+    return Record(**said)
+
+
+def write_record(session: SparkSession, checkpoint: str, record: Record) -> None:
+    text = json.dumps({"kleene": VERSION, **asdict(record)})
+    session.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(_place(checkpoint))
+
+
+def _place(checkpoint: str) -> str:
+    return f"{checkpoint.rstrip('/')}/kleene"
