@@ -53,6 +53,25 @@ options = { "kafka.sasl.jaas.config" = "x required password='${KLEENE_TEST_SECRE
     )
 
 
+def test_the_page_shows_what_its_pipeline_prints(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "streaming.md").read_text(encoding="utf-8")
+
+    def block(kind: str, begin: str) -> str:
+        return str(re.findall(rf"^```{kind}\n({re.escape(begin)}.*?)\n```$", page, re.MULTILINE | re.DOTALL)[0])
+
+    (tmp_path / "readings").mkdir()
+    (tmp_path / "readings" / "first.json").write_text(block("json", "{") + "\n")
+    (tmp_path / "pipeline.toml").write_text(f"{block('toml', '[[sources]]')}\n{LOCAL}")
+    ended = kleene("run", "pipeline.toml")
+    assert ended.code == 0
+    shown = block("text", "$ kleene run pipeline.toml\n").split("\n", 1)[1]
+    assert _timeless(ended.err.strip()) == _timeless(shown)
+
+
+def _timeless(text: str) -> str:
+    return re.sub(r"\d[\d,.]* (s\b|days|events/s|kB|bytes)", r"0 \1", text)
+
+
 @pytest.mark.spark
 def test_a_stream_that_is_told_to_stop_finishes_its_batch(tmp_path: Path) -> None:
     put(tmp_path / "in", 1, event("A", 1, 5), event("B", 2, 5), event("Z", 100, 0))
@@ -75,9 +94,9 @@ def test_a_stream_that_is_told_to_stop_finishes_its_batch(tmp_path: Path) -> Non
     patience.cancel()
     # Before it Spark itself says something.
     end = next(place for place, text in enumerate(said) if text.startswith("read "))
-    assert re.sub(r"\d+\.\d s", "0.0 s", "".join(said[end:])) == (
+    assert _timeless("".join(said[end:])) == (
         "read     4 rows\nbad      0 rows\nlate     0 events\nmatched  pairs: 1 match\n"
-        "writes   matches of pairs → parquet out\ntook     0.0 s, 2 batches\n"
+        "writes   matches of pairs → parquet out\ntook     0 s, 2 batches\n"
         "stopped; the next run goes on from here\n"
     )
     files = [str(file) for file in (tmp_path / "out").glob("batch=*/*.parquet")]

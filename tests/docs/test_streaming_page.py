@@ -1,4 +1,4 @@
-"""docs/streaming.md: its examples run, and its pipelines are right."""
+"""docs/streaming.md: its examples run. What its pipeline prints is tested with the command."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from tests.spark.stream_pipelines import batch
 
-from kleene.cli.running import run
 from kleene.pattern.clock import Clock, ClockKind
 from kleene.spark.pipeline.prometheus import exposition
 from kleene.spark.pipeline.reading import read_pipeline
@@ -39,8 +38,10 @@ def readings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows(folder: Path, kind: str) -> int:
-    files = [str(file) for file in folder.rglob("part-*") if file.suffix == f".{kind}"]
-    return int(ds.dataset(files, format=kind).count_rows()) if files else 0
+    files = [file for file in folder.rglob("part-*") if file.suffix == f".{kind}"]
+    if kind == "json":
+        return sum(len(file.read_text().splitlines()) for file in files)
+    return sum(pq.read_metadata(file).num_rows for file in files)
 
 
 def test_python(spark: SparkSession, readings: Path) -> None:
@@ -58,16 +59,6 @@ def test_python(spark: SparkSession, readings: Path) -> None:
     assert rows(readings / "live" / "late", "json") == 0
 
 
-def test_a_run_of_the_pipeline(spark: SparkSession, readings: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (readings / "pipeline.toml").write_text(blocks("toml")[0] + '\n[spark]\nmaster = "local[2]"\n')
-    shown = next(text for text in blocks("text") if text.startswith("$ kleene run")).splitlines()[1:]
-    assert run(["run", "pipeline.toml"]) == 0
-    assert [_timeless(line) for line in capsys.readouterr().err.splitlines() if not _of_spark(line)] == [
-        _timeless(line) for line in shown
-    ]
-    assert rows(readings / "results" / "thefts", "parquet") == 1
-
-
 def test_the_pipeline_of_kafka(readings: Path) -> None:
     (readings / "pipeline.toml").write_text(blocks("toml")[1])
     pipeline = read_pipeline("pipeline.toml")
@@ -79,11 +70,3 @@ def test_the_page_names_every_metric() -> None:
     one, totals = batch(Clock(ClockKind.TIMESTAMP, Fraction(1000)))
     names = re.findall(r"^# TYPE (\w+)", exposition(totals, one), re.MULTILINE)
     assert set(re.findall(r"kleene_\w+", blocks("text")[-1])) == set(names)
-
-
-def _of_spark(line: str) -> bool:
-    return line.startswith(("Starting Streaming", "Streaming Transform", "WARNING"))
-
-
-def _timeless(line: str) -> str:
-    return re.sub(r"\d[\d,.]* (s\b|days|events/s|kB|bytes)", r"0 \1", line)

@@ -32,7 +32,7 @@ from kleene.spark.streaming.processor import SlotProcessor
 from kleene.spark.worker import ENVELOPE, ENVELOPE_DDL, Errand, work_from
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kleene.spark.streaming.preparing import PreparedStream
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 BOUNDED = Settings(exchange=Exchange(buckets=2), stream=Stream(delay=0), budget=Budget(state_bytes=1 << 30))
 NOBODY = -1
 DELAY = 3
+AT_A_TIME = 24
 # Longer than any window of a case, in milliseconds.
 FAR = 400 * 24 * 3600 * 1000
 _ARRIVING = PACKED.append(pa.field("at", pa.timestamp("us", "UTC")))
@@ -87,7 +88,9 @@ def run_on_stream(
     from kleene.spark.streaming import live
 
     errands = [made.errand() for made in prepared]
+    import time; t0 = time.time()
     arrivals = _arrivals(prepared, errands, random.Random(seed))
+    print("TIMING arrivals", time.time() - t0, len(arrivals), len(prepared), flush=True); t0 = time.time()
     write_batches(arrivals, folder / "in", random.Random(seed), batches)
     spark.conf.set(live.STATE_STORE, live.ROCKSDB)
     read = spark.readStream.schema("slot int, begin bigint, events binary, at timestamp")
@@ -103,11 +106,16 @@ def run_on_stream(
                 found.setdefault((number, row["kind"]), []).append(from_bytes(pa.py_buffer(bytes(row["rows"]))))
 
     running = made.writeStream.foreachBatch(collect).option("checkpointLocation", str(folder / "checkpoint"))
-    running.trigger(availableNow=True).start().awaitTermination()
+    q = running.trigger(availableNow=True).start(); q.awaitTermination()
+    print("TIMING stream", time.time() - t0, [(p["batchId"], p["numInputRows"], p["durationMs"]["triggerExecution"]) for p in (__import__("json").loads(p.json) for p in q.recentProgress)], flush=True)
     return {key: pa.concat_tables(tables) for key, tables in found.items()}
 
 
 Arrival = tuple[int, dict[str, Any]]
+
+
+def _union(left: DataFrame, right: DataFrame) -> DataFrame:
+    return left.union(right)
 
 
 def _arrivals(prepared: Sequence[PreparedStream], errands: Sequence[Errand], draw: random.Random) -> list[Arrival]:
@@ -118,7 +126,9 @@ def _arrivals(prepared: Sequence[PreparedStream], errands: Sequence[Errand], dra
         made.packed.select((functions.col("slot") + number * ROOM).alias("slot"), "begin", "events")
         for number, made in enumerate(prepared)
     ]
-    packed = reduce(lambda left, right: left.union(right), frames).toArrow().to_pylist()
+    # A plan of hundreds of parts takes Spark longer than several jobs.
+    parts = [frames[first : first + AT_A_TIME] for first in range(0, len(frames), AT_A_TIME)]
+    packed = [row for part in parts for row in reduce(_union, part).toArrow().to_pylist()]
     works = [(work_from(errand), Pace(*errand["pace"]), errand["bad_slot"]) for errand in errands]
     arrivals: list[Arrival] = []
     for row in packed:

@@ -65,7 +65,8 @@ class Batch:
     @property
     def rows(self) -> int:
         """How many rows the sources gave; heartbeats of an idle stream are none."""
-        given = [source for source in self.progress.get("sources", ()) if "Rate" not in source.get("description", "")]
+        sources = self.progress.get("sources", ())
+        given = [source for source in sources if not source.get("description", "").startswith("Rate")]
         return sum(int(source.get("numInputRows", 0)) for source in given)
 
     @property

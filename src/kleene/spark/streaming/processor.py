@@ -210,6 +210,6 @@ class _Told:
         return hash(self._text)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=1024)
 def _work(told: _Told) -> tuple[Work, Pace]:
     return work_from(told.given), Pace(*told.given["pace"])

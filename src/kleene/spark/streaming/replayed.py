@@ -19,6 +19,7 @@ from kleene.errors import NotOnStreams
 from kleene.frames.arrow import as_integers
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.lang.tree import OutputMode
+from kleene.pattern.nodes import Kind
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Budget
 from kleene.spark.slot import Made, Work, made_at_once
@@ -62,8 +63,9 @@ def waits_of(queries: Mapping[int, BoundQuery], order: Sequence[int]) -> dict[in
 
 
 def _decides_late(query: BoundQuery) -> bool:
-    """Whether a match, or a timeout, is certain only when its window has closed."""
-    return query.timeouts is not None or any(component.negated for component in query.components)
+    """Whether a match, or a timeout, is certain only when its window has closed: a group at the end may still grow."""
+    undecided = any(component.negated or component.kind is Kind.CLOSURE for component in query.components)
+    return query.timeouts is not None or undecided
 
 
 def check_replays(query: BoundQuery, budget: Budget, reason: str) -> None:
