@@ -37,7 +37,8 @@ class Waiting:
         np.minimum.at(self._since, partitions[undecided], ends[undecided])
         released = []
         for number, (executor, nodes) in enumerate(found):
-            every = np.concatenate([self._nodes.get(number, nodes[:0]), nodes])
+            # In the order of their events, as if none had waited.
+            every = np.sort(np.concatenate([self._nodes.get(number, nodes[:0]), nodes]))
             last = executor.event(every)
             waits = np.isin(last, undecided) if self._one_row else ends[last] >= self.since(partitions[last])
             self._nodes[number] = every[waits]

@@ -88,9 +88,7 @@ def run_on_stream(
     from kleene.spark.streaming import live
 
     errands = [made.errand() for made in prepared]
-    import time; t0 = time.time()
     arrivals = _arrivals(prepared, errands, random.Random(seed))
-    print("TIMING arrivals", time.time() - t0, len(arrivals), len(prepared), flush=True); t0 = time.time()
     write_batches(arrivals, folder / "in", random.Random(seed), batches)
     spark.conf.set(live.STATE_STORE, live.ROCKSDB)
     read = spark.readStream.schema("slot int, begin bigint, events binary, at timestamp")
@@ -106,8 +104,7 @@ def run_on_stream(
                 found.setdefault((number, row["kind"]), []).append(from_bytes(pa.py_buffer(bytes(row["rows"]))))
 
     running = made.writeStream.foreachBatch(collect).option("checkpointLocation", str(folder / "checkpoint"))
-    q = running.trigger(availableNow=True).start(); q.awaitTermination()
-    print("TIMING stream", time.time() - t0, [(p["batchId"], p["numInputRows"], p["durationMs"]["triggerExecution"]) for p in (__import__("json").loads(p.json) for p in q.recentProgress)], flush=True)
+    running.trigger(availableNow=True).start().awaitTermination()
     return {key: pa.concat_tables(tables) for key, tables in found.items()}
 
 

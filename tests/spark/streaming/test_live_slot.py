@@ -502,7 +502,7 @@ STREAMED = [stratum for stratum in (*STRATA, "conjunction", "nested", "closure")
 @pytest.mark.slow
 @pytest.mark.parametrize("stratum", STREAMED)
 def test_a_slot_gives_what_a_batch_gives(stratum: str, record_property: Callable[[str, object], None]) -> None:
-    counted = compare(stratum, range(12))
+    counted = compare(stratum, range(10))
     said = ", ".join(f"{counted[name]} {name}" for name in COUNTED)
     record_property("counted", f"slot = batch: {stratum:22} {said}")
     assert counted["pairs"] >= 4
@@ -528,10 +528,10 @@ def compare(stratum: str, seeds: range, orders: Sequence[tuple[int, int]] = (*IN
 
 def test_events_that_come_too_late_are_given_back(record_property: Callable[[str, object], None]) -> None:
     strata = ("sequence", "strict_contiguity", "mixed_ends", "non_overlap", "timeouts", "count_window", "closure")
-    counted = sum((compare(stratum, range(20_000, 20_004), TOO_LATE) for stratum in strata), Counter())
+    counted = sum((compare(stratum, range(20_000, 20_003), TOO_LATE) for stratum in strata), Counter())
     said = ", ".join(f"{counted[name]} {name}" for name in ("pairs", "with outputs", "with late events"))
     record_property("counted", f"events that come too late: {said}")
-    assert counted["with late events"] >= 8
+    assert counted["with late events"] >= 6
 
 
 def test_what_no_stream_runs_is_refused() -> None:
@@ -858,7 +858,6 @@ def test_a_slot_that_every_batch_makes_anew_misses_nothing(
     assert slot.counted["as it stood"] == slot.counted["caught up"] == 0
 
 
-@pytest.mark.xfail(reason="matches that waited and new ones are not in order, and so one event's rows are divided")
 def test_an_event_completes_one_row_though_others_complete_theirs_at_the_same_time() -> None:
     """Runs of 123 are decided before those of 125, and released with them."""
     slot = slot_of("PATTERN SEQ(A+ a[], !(N n)) WITHIN 14 OUTPUT COMPRESSED")
@@ -868,7 +867,6 @@ def test_an_event_completes_one_row_though_others_complete_theirs_at_the_same_ti
     assert slot.rows("matches") == sorted(content(evaluate(rows, slot.queries).matches))
 
 
-@pytest.mark.xfail(reason="a group at the end is given before its window has closed, and again whenever it grows")
 def test_a_group_at_the_end_is_whole_when_its_window_has_closed() -> None:
     slot = slot_of("PATTERN B b ; A+ a WITHIN 14")
     for word, now in (("b1", 0), ("a2", 1), ("a3", 2)):

@@ -23,7 +23,7 @@ from kleene.spark.streaming import live_slot, segments
 from kleene.spark.streaming.segments import Page, read_segment, write_segment
 
 DATA = Path(__file__).parent / "data"
-SERVES: dict[str, Any] = {"queries": ["pairs 0123456789abcdef", "other fedcba9876543210"], "number of buckets": 4}
+SERVES: dict[str, Any] = {"queries": ["pairs 0123456789abcdef", "other fedcba9876543210"], "buckets": 4}
 PAGE = Page(
     "0011223344556677", SERVES, update=7, recent=("aa", "bb", "cc"), based=3, watermark=-12, timer=1_700_000_000_123
 )
@@ -64,7 +64,7 @@ def test_a_page_stays_small() -> None:
             "kept for other queries: pairs 0123456789abcdef, other fedcba9876543210, now pairs 1111111111111111, other",
         ),
         ({"queries": ["pairs 0123456789abcdef"]}, "other fedcba9876543210, now pairs 0123456789abcdef"),
-        ({"number of buckets": 8}, "kept for other number of buckets: 4, now 8"),
+        ({"buckets": 8}, "kept for other buckets: 4, now 8"),
     ],
 )
 def test_a_page_of_something_else_is_refused(changed: dict[str, Any], said: str) -> None:

@@ -61,8 +61,8 @@ class Pace:
 
     @property
     def furthest(self) -> int:
-        """No time beyond it can be told to Spark."""
-        return _FURTHEST * self.steps // self.milliseconds
+        """No time beyond it can be told to Spark, or counted in 64 bits once it is rounded to milliseconds."""
+        return min(_FURTHEST * self.steps // self.milliseconds, (1 << 63) - 1 - self.steps)
 
 
 def has_watermark(frame: DataFrame, time: str) -> bool:

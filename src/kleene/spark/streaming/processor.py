@@ -193,7 +193,7 @@ _LIVE = _Live()
 def serves_of(work: Work, part: Part) -> dict[str, Any]:
     """What the state of a slot is for: with anything else it must not be used."""
     queries = [f"{work.bound[number].name} {work.bound[number].digest.hex()[:16]}" for number in part.queries]
-    return {"queries": queries, "number of buckets": part.slots}
+    return {"queries": queries, "buckets": part.slots}
 
 
 class _Told:

@@ -19,7 +19,7 @@ from kleene.errors import NotOnStreams
 from kleene.frames.arrow import as_integers
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.lang.tree import OutputMode
-from kleene.pattern.nodes import Kind
+from kleene.pattern import nodes
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Budget
 from kleene.spark.slot import Made, Work, made_at_once
@@ -63,9 +63,13 @@ def waits_of(queries: Mapping[int, BoundQuery], order: Sequence[int]) -> dict[in
 
 
 def _decides_late(query: BoundQuery) -> bool:
-    """Whether a match, or a timeout, is certain only when its window has closed: a group at the end may still grow."""
-    undecided = any(component.negated or component.kind is Kind.CLOSURE for component in query.components)
-    return query.timeouts is not None or undecided
+    """Whether a match, or a timeout, is certain only when its window has closed."""
+    pattern = query.pattern
+    # In a sequence a group is whole when what follows it has come; elsewhere it may still grow.
+    followed = isinstance(pattern, nodes.Sequence) and all(isinstance(part, nodes.Leaf) for part in pattern.parts)
+    open_ended = query.components[-1:] if followed else query.components
+    grows = any(component.kind is nodes.Kind.CLOSURE for component in open_ended)
+    return query.timeouts is not None or grows or any(component.negated for component in query.components)
 
 
 def check_replays(query: BoundQuery, budget: Budget, reason: str) -> None:
