@@ -33,8 +33,8 @@ from kleene.spark.streaming.live import Found
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BATCH = 1_000_000
-BATCHES = 8
+BATCH = 2_000_000
+BATCHES = 10
 # Triggers that warm up: workers start, code is compiled.
 WARM = 3
 LATENCY_RATE, LATENCY_SECONDS = 100_000, 40
@@ -183,7 +183,7 @@ def sustained(bench: Bench, events: int, batches: int) -> list[Verdict]:
     """W1 and W8, as fast as they go."""
     print(f"\nsustained, {events // batches:,} events a trigger, matches written to Parquet")
     w1 = bench.files("w1", sase(events, 1_000), batches)
-    w8_table = payments(events // 2)
+    w8_table = payments(events // 4)
     w8 = bench.files("w8", w8_table, batches)
     floor = {"read and dropped": bench.dropped(w1), "handed to Python": bench.dropped(handed_over(w1))}
     for name, ran in floor.items():
@@ -197,10 +197,14 @@ def sustained(bench: Bench, events: int, batches: int) -> list[Verdict]:
         _say(f"W1, {length} of 20 types", ran)
         text = f"W1 with {length} of 20 types {ran.rate:.2f} M events/s sustained (goal {goal})"
         verdicts.append(Verdict("G7", ran.rate >= goal, text))
-    ran = bench.kleene(w8, fraud("10 minutes"), f"{LATE_SECONDS:.0f} seconds")
-    _check("W8", ran, _in_process(w8_table, fraud("10 minutes")))
-    _say("W8, small-small-large", ran)
-    verdicts.append(Verdict("G7 (W8)", ran.rate >= GOAL, f"W8 {ran.rate:.2f} M events/s sustained (goal {GOAL})"))
+    whole = fraud("10 minutes")
+    few = f"{whole} RETURN s1.acc AS acc, s1.id AS first, s2.id AS second, l.id AS third, l.amount AS amount"
+    for name, text in (("W8, whole events", whole), ("W8, five columns", few)):
+        ran = bench.kleene(w8, text, f"{LATE_SECONDS:.0f} seconds")
+        _check(name, ran, _in_process(w8_table, text))
+        _say(name, ran)
+        said = f"{name} {ran.rate:.2f} M events/s sustained (goal {GOAL})"
+        verdicts.append(Verdict("G7 (W8)", ran.rate >= GOAL, said))
     return verdicts
 
 

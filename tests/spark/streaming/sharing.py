@@ -60,6 +60,9 @@ class ManyProcessor(SlotProcessor):
         super().__init__({})
         self._errands = errands
 
+    def _slot(self, key: Any) -> int:
+        return int(key[0])
+
     def _called(self, slot: int, *given: Any, **named: Any) -> Iterator[Any]:
         if slot == NOBODY:
             return

@@ -42,9 +42,12 @@ from kleene.spark.streaming.live_slot import LiveSlot
 from kleene.spark.streaming.preparing import _check_runs
 from kleene.spark.streaming.processor import SlotProcessor
 from kleene.spark.streaming.segments import Page
+from kleene.spark.streaming.spreading import places
 from kleene.spark.worker import errand, work_from
 from kleene.testing.generators import schema_of
 
+# What Spark calls the first of two slots.
+KEY = (places(2)[0],)
 OUTPUTS = ("matches", "timeouts", "compressed")
 # Time after everything, in steps.
 FAR = 1_000_000
@@ -145,11 +148,11 @@ class _Map:
         self._store.called()
         self._store.parts.pop(key, None)
 
-    def iterator(self) -> Iterator[tuple[tuple[str, int, int], tuple[bytes]]]:
+    def keys(self) -> Iterator[tuple[str, int, int]]:
         # In an order of Spark's own.
         for key in sorted(self._store.parts, key=lambda key: (key[2], -key[1])):
             self._store.called()
-            yield key, (self._store.parts[key],)
+            yield key
 
 
 @dataclass(frozen=True)
@@ -271,9 +274,9 @@ class Slot:
             now = Watermark(milliseconds)
             task.init(self.store)
             if rows is not None and rows.num_rows:
-                yield from self._taken(task.handleInputRows((0,), iter([self._frame(rows)]), now), stops)
+                yield from self._taken(task.handleInputRows(KEY, iter([self._frame(rows)]), now), stops)
             for timer in sorted(timer for timer in self.store.timers if timer <= milliseconds):
-                yield from self._taken(task.handleExpiredTimer((0,), now, Watermark(timer)), stops)
+                yield from self._taken(task.handleExpiredTimer(KEY, now, Watermark(timer)), stops)
                 self.store.timers.discard(timer)
 
     def _taken(self, frames: Iterator[Any], stops: bool) -> Iterator[tuple[str, pa.Table]]:

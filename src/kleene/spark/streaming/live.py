@@ -18,6 +18,7 @@ from kleene.spark.packing import from_bytes
 from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
 from kleene.spark.streaming.processor import SlotProcessor
 from kleene.spark.streaming.record import Record, read_record, write_record
+from kleene.spark.streaming.spreading import places
 from kleene.spark.together import Together
 from kleene.spark.types import as_spark_expects, spark_schema
 from kleene.spark.worker import ENVELOPE_DDL, opener
@@ -159,7 +160,9 @@ def _operator(prepared: PreparedStream) -> DataFrame:
     # The only store that keeps several things of a slot, and timers.
     packed.sparkSession.conf.set(STATE_STORE, ROCKSDB)
     processor = SlotProcessor(prepared.errand())
-    return packed.groupBy("slot").transformWithStateInPandas(processor, ENVELOPE_DDL, "Append", "EventTime")
+    place = functions.element_at(functions.lit(list(places(prepared.slots))), functions.col("slot") + 1)
+    grouped = packed.withColumn("place", place.cast("int")).groupBy("place")
+    return grouped.transformWithStateInPandas(processor, ENVELOPE_DDL, "Append", "EventTime")
 
 
 def _opened(envelopes: DataFrame, wanted: object, columns: pa.Schema) -> DataFrame:

@@ -38,6 +38,11 @@ class PreparedStream(Prepared):
     def bad_schema(self) -> pa.Schema:
         return pa.schema([(name, pa.string()) for name in bad_columns(self.events)])
 
+    @property
+    def slots(self) -> int:
+        """That of rows that are no events is the last one."""
+        return self.bad_slot + 1
+
     def errand(self, **said: Any) -> Errand:
         pace = Pace.of(self.bound[0].schema.clock)
         return {**super().errand(**said), "bad_slot": self.bad_slot, "pace": (pace.steps, pace.milliseconds)}

@@ -22,6 +22,7 @@ from kleene.spark.slot import Made, Part, Work, named
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.live_slot import LiveSlot, new_page
 from kleene.spark.streaming.segments import Page
+from kleene.spark.streaming.spreading import places
 from kleene.spark.worker import ENVELOPE, Errand, quietly, work_from
 
 if TYPE_CHECKING:
@@ -49,13 +50,17 @@ class SlotProcessor(StatefulProcessor):
     # Names that Spark calls.
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Any]:  # noqa: N802, N803
-        yield from self._called(int(key[0]), rows, timerValues)
+        yield from self._called(self._slot(key), rows, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
-        yield from self._called(int(key[0]), iter(()), timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
+        yield from self._called(self._slot(key), iter(()), timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
 
     def close(self) -> None:
         pass
+
+    def _slot(self, key: Any) -> int:
+        # The slot of rows that are no events is the last one.
+        return slots_by_place(self._given["bad_slot"] + 1)[int(key[0])]
 
     def _called(
         self, slot: int, rows: Iterator[pd.DataFrame], timers: TimerValues, fired: int | None = None
@@ -133,12 +138,11 @@ class _InSpark:
             self._parts.removeKey((kind, number, piece))
 
     def all(self, kind: str) -> Iterator[tuple[int, bytes]]:
-        found: dict[int, dict[int, bytes]] = {}
-        for (name, number, piece), (data,) in self._parts.iterator():
-            if name == kind:
-                found.setdefault(number, {})[piece] = bytes(data)
-        for number in sorted(found):
-            yield number, b"".join(found[number][piece] for piece in sorted(found[number]))
+        # By their keys: an iterator over values has many of them in memory at a time, in the JVM and here.
+        for number in sorted({number for name, number, _ in self._parts.keys() if name == kind}):  # noqa: SIM118
+            data = self.get(kind, number)
+            assert data is not None, "its key is there"
+            yield number, data
 
     def set_timer(self, milliseconds: int) -> None:
         self._handle.registerTimer(milliseconds)
@@ -208,6 +212,11 @@ class _Told:
 
     def __hash__(self) -> int:
         return hash(self._text)
+
+
+@lru_cache(maxsize=32)
+def slots_by_place(slots: int) -> dict[int, int]:
+    return {place: slot for slot, place in enumerate(places(slots))}
 
 
 @lru_cache(maxsize=1024)
