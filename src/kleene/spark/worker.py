@@ -115,18 +115,20 @@ def _part(plain: Mapping[str, Any]) -> Part:
 
 
 def _enveloped(made: Made) -> Iterator[pa.RecordBatch]:
+    for number, rows in portions(made):
+        values = [[made.query], [made.kind], [number], [rows]]
+        columns = [pa.array(value, field.type) for value, field in zip(values, ENVELOPE, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=ENVELOPE)
+
+
+def portions(made: Made) -> Iterator[tuple[int, bytes | None]]:
+    """What was made, in parts that fit an envelope: how many rows, and the rows."""
     if made.rows is None:
-        yield _envelope(made, made.number, None)
+        yield made.number, None
         return
     for first in range(0, made.number, _MOST_ROWS):
         rows = made.rows.slice(first, _MOST_ROWS)
-        yield _envelope(made, rows.num_rows, to_bytes(rows))
-
-
-def _envelope(made: Made, number: int, rows: bytes | None) -> pa.RecordBatch:
-    values = [[made.query], [made.kind], [number], [rows]]
-    columns = [pa.array(value, field.type) for value, field in zip(values, ENVELOPE, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=ENVELOPE)
+        yield rows.num_rows, to_bytes(rows)
 
 
 def opener(returned: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.engine import Engine
 from kleene.frames.arrow import as_integers
+from kleene.frames.numbers import to_arrow
 from kleene.spark.slot import Made, Part, Work, asked, made_of
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.replayed import Replayed
@@ -115,7 +117,7 @@ class LiveSlot:
         known = [] if waiting is None else [waiting.select(names)]
         before = sum(table.num_rows for table in known)
         every = pa.concat_tables([*known, rows.select(names)])
-        every = every.append_column("row", pa.array(range(every.num_rows), pa.int64()))
+        every = every.append_column("row", to_arrow(np.arange(every.num_rows)))
         first = every.group_by(names, use_threads=False).aggregate([("row", "min")]).column("row_min")
         fresh = pc.subtract(first.filter(pc.greater_equal(first, before)), before)
         return rows if len(fresh) == rows.num_rows else rows.take(fresh.combine_chunks().sort())

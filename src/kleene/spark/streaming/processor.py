@@ -17,13 +17,13 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from kleene.errors import KleeneError
-from kleene.spark.packing import from_bytes, to_bytes
+from kleene.spark.packing import from_bytes
 from kleene.spark.slot import Made, Part, Work, named
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.live_slot import LiveSlot, new_page
 from kleene.spark.streaming.segments import Page
 from kleene.spark.streaming.spreading import places
-from kleene.spark.worker import ENVELOPE, Errand, quietly, work_from
+from kleene.spark.worker import ENVELOPE, Errand, portions, quietly, work_from
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ class SlotProcessor(StatefulProcessor):
                 else:
                     made = self._updated(slot, blobs, timers.getCurrentWatermarkInMs(), fired)
                 for one in made:
-                    yield _envelope(one, slot)
+                    yield from _envelopes(one, slot)
         except KleeneError as error:
             # Spark passes on the text of the traceback, in which our own frames would only hide the message.
             raise error.with_traceback(None) from None
@@ -98,13 +98,12 @@ def _bad(rows: pa.Table) -> Made:
     return Made(-1, "bad", rows.num_rows, rows)
 
 
-def _envelope(made: Made, slot: int) -> pd.DataFrame:
+def _envelopes(made: Made, slot: int) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
-    rows = None if made.rows is None else to_bytes(made.rows)
-    number = slot if made.kind == "metrics" else made.number
-    values = (made.query, made.kind, number, rows)
-    return pd.DataFrame({name: [value] for name, value in zip(ENVELOPE.names, values, strict=True)})
+    for number, rows in portions(made):
+        values = (made.query, made.kind, slot if made.kind == "metrics" else number, rows)
+        yield pd.DataFrame({name: [value] for name, value in zip(ENVELOPE.names, values, strict=True)})
 
 
 class _InSpark:

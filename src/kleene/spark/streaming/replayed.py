@@ -165,10 +165,10 @@ class Replayed:
         """[row]: the last moment that must have passed."""
         assert made.rows is not None
         start, end = (to_numpy(as_integers(made.rows.column(name))) for name in ("start", "end"))
-        waits = {self._work.bound[number].name: self._waits[number] for number in self.numbers}
-        by_row = [waits[name] for name in made.rows.column("query").to_pylist()]
-        window = np.array([one.window for one in by_row], np.int64)
-        inputs = np.array([one.inputs for one in by_row], np.int64)
+        names = pa.array([self._work.bound[number].name for number in self.numbers])
+        query = to_numpy(pc.index_in(made.rows.column("query"), names))
+        waits = [self._waits[number] for number in self.numbers]
+        window, inputs = (np.array([getattr(one, of) for one in waits])[query] for of in ("window", "inputs"))
         moments: Ints = np.maximum(end, np.where(window > 0, start + window, end)) + inputs
         return moments
 
