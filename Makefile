@@ -40,12 +40,12 @@ lint: setup ## format, lint, types, layers
 	$(BIN)/lint-imports
 
 check: lint ## lint, and the tests that need neither Spark nor patience (under 3 minutes)
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not spark and not slow"
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not slow"
 
 test: lint ## lint, and all tests
-	$(BIN)/pytest -n 2 --dist loadfile -m "not spark"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not spark"
 	-@$(BIN)/python -m tests.spark.jars # once, before two workers would; without them Kafka's tests fail and say why
-	$(BIN)/pytest -n 2 --dist loadfile -m spark
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m spark
 
 bench: bench-engine ## measure everything
 	$(BIN)/python -m bench.parse

@@ -13,9 +13,19 @@ if TYPE_CHECKING:
     from tests.spark.broker import Broker
 
 
+# Files that take longest are begun first: one that a worker takes last keeps the other waiting.
+LONG = (
+    *("test_kill.py", "test_cases_on_streams.py", "test_pairs_on_streams.py", "test_streams.py", "test_cluster.py"),
+    *("test_stream_pipeline.py", "test_stream_telling.py", "test_kafka.py", "test_random_pairs.py"),
+    *("test_warm.py", "test_large_queries.py", "test_engine_agrees.py", "test_engine_agrees_on_outputs.py"),
+    *("test_cache.py", "test_several_queries.py", "test_fuzz.py", "test_wheel.py"),
+)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before `-m` chooses among the marks."""
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
     for item in items:
         if not {"spark", "broker"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("spark")

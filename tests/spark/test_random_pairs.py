@@ -34,11 +34,7 @@ if TYPE_CHECKING:
 
 # Pairs of each stratum, and how they are divided.
 PAIRS = 12
-EXCHANGES = (
-    Exchange(buckets=1, slice_width=1),
-    Exchange(buckets=3, slice_width=3),
-    Exchange(buckets=16, slice_width=6),
-)
+EXCHANGES = (Exchange(buckets=3, slice_width=1), Exchange(buckets=16, slice_width=6))
 counted: Counter[str] = Counter()
 
 

@@ -23,7 +23,7 @@ import kleene
 
 pytestmark = pytest.mark.spark
 
-FILES, PER_FILE, DELAY = 21, 10_000, 200
+FILES, PER_FILE, DELAY = 10, 21_000, 200
 QUERIES = {
     "pairs": "PATTERN SEQ(A a, B b) WHERE [x] WITHIN 100",
     "alone": "PATTERN SEQ(A a, C c, !(B b)) WHERE [x] AND a.v < 20 WITHIN 300",
@@ -65,11 +65,11 @@ def test_each_row_exactly_once(tmp_path: Path, record_property: Callable[[str, o
     queries = "".join(f'[[queries]]\nname = "{name}"\ntext = "{text}"\n\n' for name, text in QUERIES.items())
     (tmp_path / "pipeline.toml").write_text(PIPELINE.format(queries=queries, delay=DELAY))
 
-    with running(tmp_path, between=draw.randrange(2, 5)) as said:
+    with running(tmp_path, between=draw.randrange(1, 3)) as said:
         wait_for(said, "between")
-    for first in (7, 13):
+    for first in (3, 6):
         with running(tmp_path) as said:
-            wait_for(said, f"done {draw.randrange(first, first + 3)}")
+            wait_for(said, f"done {draw.randrange(first, first + 2)}")
             sleep(draw.uniform(0, 1.5))
     with running(tmp_path) as said:
         wait_for(said, "finished")
@@ -105,7 +105,7 @@ def made_files(draw: random.Random) -> tuple[list[list[Event]], list[list[str]]]
             event(draw, "ABCD"[draw.randrange(4)], begin + place // 10 + draw.randrange(DELAY // 2))
             for place in range(PER_FILE)
         ]
-        events += [event(draw, "A", begin - draw.randrange(2_000, 3_000)) for _ in range(20) if number > 4]
+        events += [event(draw, "A", begin - draw.randrange(2_000, 3_000)) for _ in range(40) if number > 2]
         files.append(events)
         poison.append([f'{{"type": "A", "ts": "{number} o\\u2019clock {place}"}}' for place in range(7)])
     return [*files, [event(draw, "Z", 10 * FILES * PER_FILE)]], [*poison, []]
