@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.spark.pipelines import Told
 
-from kleene.spark.pipeline.measures import Batch, Made, Totals
+from kleene.spark.pipeline.measures import Batch, Counted, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -99,6 +99,6 @@ def batch(clock: Clock, matches: int = 2, late: int = 4, bad_rows: int = 1, time
         "durationMs": {"triggerExecution": 500, "addBatch": 400},
         "eventTime": {"watermark": "2026-03-02T12:00:05.250Z"},
     }
-    one, totals = Batch(Made(7, outputs, late, bad_rows, done, slots), progress, clock), Totals()
+    one, totals = Batch(Counted(7, outputs, late, bad_rows, done, slots), progress, clock), Totals()
     totals.add(one)
     return one, totals

@@ -130,6 +130,21 @@ class Prepared:
         )
 
 
+class OnEvents:
+    """Queries bound to events."""
+
+    _prepared: Prepared
+
+    @property
+    def queries(self) -> tuple[BoundQuery, ...]:
+        return self._prepared.bound
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """How the events of each query are divided."""
+        return tuple(route.describe() for route in self._prepared.routes)
+
+
 def prepare(
     events: DataFrame | Mapping[str, DataFrame],
     queries: Sequence[Query],

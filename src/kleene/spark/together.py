@@ -17,10 +17,10 @@ from pyspark.sql import functions
 from kleene.errors import UnknownKind, did_you_mean
 from kleene.frames.results import result_schema, timeout_schema
 from kleene.lang.tree import OutputMode
-from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
-from kleene.spark.batch import Prepared, apart, is_large, prepare
+from kleene.spark.batch import OnEvents, Prepared, apart, is_large, prepare
 from kleene.spark.division import exchanged
 from kleene.spark.slot import RANK
 from kleene.spark.types import as_spark_expects, spark_schema
@@ -58,7 +58,7 @@ def together(
     return Together(prepare(events, queries, schema=schema, several=False, settings=settings))
 
 
-class Together:
+class Together(OnEvents):
     def __init__(self, prepared: Prepared, envelopes: DataFrame | None = None) -> None:
         """`envelopes`: what the queries made, where it is known already."""
         self._prepared = prepared
@@ -68,15 +68,6 @@ class Together:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise UnknownKind(f"two queries are called `{twice}`", hint="give each a name of its own")
-
-    @property
-    def queries(self) -> tuple[BoundQuery, ...]:
-        return self._prepared.bound
-
-    @property
-    def routes(self) -> tuple[str, ...]:
-        """How the events of each query are divided."""
-        return tuple(route.describe() for route in self._prepared.routes)
 
     @property
     def bad_rows(self) -> DataFrame:

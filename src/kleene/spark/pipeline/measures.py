@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from kleene.pattern.clock import Clock, ClockKind
 from kleene.spark.streaming.event_time import Pace
+from kleene.spark.streaming.live_slot import HELD
 
 if TYPE_CHECKING:
     from kleene.spark.streaming.live import Found
 
-# What a slot did in a batch, and what it holds after it.
+# What only slots know; outputs are counted as they are written.
 _DONE = ("events", "duplicates", "dropped")
-HELD = ("held", "runs", "state_bytes", "kept_bytes")
 # What is told of Spark's own: the rest says where things are, and is long.
 _OF_SPARK = ("inputRowsPerSecond", "processedRowsPerSecond", "durationMs", "stateOperators")
 _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Made:
+class Counted:
     """What a batch made, counted as it was written."""
 
     batch: int
@@ -37,7 +37,7 @@ class Made:
     slots: Mapping[int, Mapping[str, int]]
 
     @staticmethod
-    def of(found: Found, batch: int) -> Made:
+    def of(found: Found, batch: int) -> Counted:
         names = [query.name for query in found.queries]
         outputs = {
             kind: {name: found.number(kind, name) for name in names} for kind in ("matches", "timeouts", "compressed")
@@ -46,7 +46,7 @@ class Made:
         for slot in found.measured:
             done.update({name: slot.values[name] for name in _DONE})
         slots = {slot.slot: {name: slot.values[name] for name in HELD} for slot in found.measured}
-        return Made(batch, outputs, found.number("late"), found.number("bad"), done, slots)
+        return Counted(batch, outputs, found.number("late"), found.number("bad"), done, slots)
 
     @property
     def something(self) -> bool:
@@ -58,7 +58,7 @@ class Made:
 class Batch:
     """A batch that is done: what it made, and Spark's progress in it."""
 
-    made: Made
+    made: Counted
     progress: Mapping[str, Any]
     clock: Clock
 

@@ -14,7 +14,7 @@ from kleene.errors import BadTarget, KleeneError, NoDelay, QueryError
 from kleene.pattern.query import BoundQuery
 from kleene.spark.pipeline.columns import check_columns, is_one_stream
 from kleene.spark.pipeline.failures import spark_failures
-from kleene.spark.pipeline.measures import Batch, Made, Totals
+from kleene.spark.pipeline.measures import Batch, Counted, Totals
 from kleene.spark.pipeline.progress import Report
 from kleene.spark.pipeline.prometheus import exposition, served
 from kleene.spark.pipeline.reading import Pipeline
@@ -133,7 +133,7 @@ class _Run:
         self._clock = on_data.queries[0].schema.clock
         self._metrics = metrics_file(on_data.pipeline)
         # Batches that are written, but of which Spark has not told its progress.
-        self._made: dict[int, Made] = {}
+        self._made: dict[int, Counted] = {}
         self._problem: BaseException | None = None
 
     def on_batch(self, found: Found, number: int) -> None:
@@ -141,7 +141,7 @@ class _Run:
             if self._told.is_set():
                 raise _Stopped
             self._sinks.write(found, number)
-            self._made[number] = Made.of(found, number)
+            self._made[number] = Counted.of(found, number)
         except BaseException as problem:
             # Spark would pass on its text only.
             self._problem = problem

@@ -54,10 +54,8 @@ class Pace:
         return -(-milliseconds * self.steps // self.milliseconds)
 
     def timer(self, watermark: int) -> int:
-        """The first of Spark's watermarks at which ours is there."""
-        if self.milliseconds > 1:
-            return (watermark - 1) * self.milliseconds + 1
-        return (watermark - 1) // self.steps + 1
+        """The first of Spark's watermarks at which ours is there; not 0, at which a timer would fire and be gone."""
+        return max(1, (watermark - 1) * self.milliseconds // self.steps + 1)
 
     @property
     def furthest(self) -> int:
@@ -151,4 +149,6 @@ def with_heartbeats(events: Numbered, schema: Schema, idle: str) -> Numbered:
         for place, name in enumerate(events.columns.names)
     ]
     marked = events.frame.withColumn(HEARTBEAT, functions.lit(False))
-    return Numbered(marked.union(beats.select(*columns, functions.lit(True).alias(HEARTBEAT))), events.columns)
+    beating = beats.select(*columns, functions.lit(True).alias(HEARTBEAT))
+    # What comes along with events does not come with heartbeats.
+    return Numbered(marked.unionByName(beating, allowMissingColumns=True), events.columns)

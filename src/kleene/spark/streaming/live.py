@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions
 
-from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
-from kleene.spark.batch import is_large
+from kleene.spark.batch import OnEvents, is_large
 from kleene.spark.packing import from_bytes
 from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
 from kleene.spark.streaming.processor import SlotProcessor
@@ -40,8 +40,10 @@ def live(
     return Live(events, queries, schema, settings or Settings())
 
 
-class Live:
+class Live(OnEvents):
     """Queries on a stream that has not been started."""
+
+    _prepared: PreparedStream
 
     def __init__(
         self,
@@ -58,15 +60,6 @@ class Live:
 
     def _prepare(self, settings: Settings) -> PreparedStream:
         return prepare_stream(self._events, self._given, schema=self._schema, several=self._several, settings=settings)
-
-    @property
-    def queries(self) -> tuple[BoundQuery, ...]:
-        return self._prepared.bound
-
-    @property
-    def routes(self) -> tuple[str, ...]:
-        """How the events of each query are divided."""
-        return tuple(route.describe() for route in self._prepared.routes)
 
     # As streams, one run of the queries each
 

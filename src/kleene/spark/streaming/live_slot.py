@@ -28,10 +28,9 @@ from kleene.spark.worker import fitted
 
 SEGMENT, SNAPSHOT = "segment", "snapshot"
 # What is told of an update: what it did, and what the slot holds after it.
-METRICS = pa.schema(
-    [(name, pa.int64()) for name in ("events", "late", "duplicates", "matches", "dropped")]
-    + [(name, pa.int64()) for name in ("held", "runs", "state_bytes", "kept_bytes")]
-)
+DONE = ("events", "late", "duplicates", "matches", "dropped")
+HELD = ("held", "runs", "state_bytes", "kept_bytes")
+METRICS = pa.schema([(name, pa.int64()) for name in (*DONE, *HELD)])
 # So much is replayed before it is worth a snapshot.
 _LEAST_LOG = 1 << 18
 
@@ -184,8 +183,7 @@ class LiveSlot:
 
     def _timer(self, kept: Kept, pace: Pace) -> int | None:
         deadlines = [run.deadline for run in self._runs]
-        # At 0 nothing is known of time; a timer would fire there, and be gone.
-        known = [max(1, pace.timer(deadline)) for deadline in deadlines if deadline is not None]
+        known = [pace.timer(deadline) for deadline in deadlines if deadline is not None]
         wanted, was = min(known, default=None), self.page.timer
         if wanted != was:
             if was is not None:
@@ -204,8 +202,6 @@ class LiveSlot:
             return False
         if page.based > self.page.update:
             return False
-        # What fails half-way stands nowhere.
-        self.page = replace(self.page, recent=())
         # An update without events has no segment; one that time has left behind is not missed.
         missed = ((number, kept.get(SEGMENT, number)) for number in range(self.page.update + 1, page.update + 1))
         rows = [self._remember(number, data) for number, data in missed if data is not None]

@@ -17,7 +17,7 @@ from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
 from kleene.spark.batch import Prepared, bind, why_bad
-from kleene.spark.numbered import UNREADABLE, Numbered
+from kleene.spark.numbered import UNREADABLE
 from kleene.spark.routing import routes_of
 from kleene.spark.streaming.division import bad_columns, divide_stream, stream_routes
 from kleene.spark.streaming.event_time import Pace, beyond, with_event_time, with_heartbeats
@@ -68,10 +68,7 @@ def prepare_stream(
     if numbered.along:
         wrong = functions.coalesce(functions.col(UNREADABLE), wrong)
     if settings.stream.idle is not None:
-        # Heartbeats have a column for each that comes along, too.
-        along = [pa.field(name, pa.string()) for name in numbered.along]
-        whole = Numbered(numbered.frame, pa.schema([*numbered.columns, *along]))
-        numbered = Numbered(with_heartbeats(whole, known, settings.stream.idle).frame, numbered.columns)
+        numbered = with_heartbeats(numbered, known, settings.stream.idle)
     timed = with_event_time(numbered, known, settings.stream.delay)
     routes = stream_routes(bound, routes_of(bound, numbered.columns, settings.budget.policy))
     packed, parts, bad = divide_stream(timed, bound, routes, settings.exchange, wrong, whole=several)

@@ -69,9 +69,7 @@ class SlotProcessor(StatefulProcessor):
         try:
             with quietly():
                 if slot == self._given["bad_slot"]:
-                    made: Iterable[Made] = (
-                        Made(-1, "bad", (table := from_bytes(blob)).num_rows, table) for blob in blobs
-                    )
+                    made: Iterable[Made] = map(_bad, map(from_bytes, blobs))
                 else:
                     made = self._updated(slot, blobs, timers.getCurrentWatermarkInMs(), fired)
                 for one in made:
@@ -87,8 +85,6 @@ class SlotProcessor(StatefulProcessor):
         live = _LIVE.slot(work, part, slot, kept)
         tables = [named(from_bytes(blob), part, work.columns) for blob in blobs]
         rows = pa.concat_tables(tables) if tables else None
-        # What fails half-way stands nowhere.
-        _LIVE.forget(live, slot)
         yield from live.update(rows, pace.watermark(milliseconds), kept, pace)
         _LIVE.remember(live, slot)
 
@@ -166,19 +162,16 @@ class _Live:
         self._slots: OrderedDict[tuple[str, int], LiveSlot] = OrderedDict()
 
     def slot(self, work: Work, part: Part, slot: int, kept: _InSpark) -> LiveSlot:
-        """The slot as Spark keeps it."""
+        """The slot as Spark keeps it; it is not here until it is remembered, for what fails half-way stands nowhere."""
         serves = serves_of(work, part)
         data = kept.page()
         if data is None:
             return LiveSlot.opened(work, part, new_page(serves), kept)
         page = Page.from_bytes(data, serves)
-        live = self._slots.get((page.life, slot))
+        live = self._slots.pop((page.life, slot), None)
         if live is not None and live.work is work and live.catch_up(page, kept):
             return live
         return LiveSlot.opened(work, part, page, kept)
-
-    def forget(self, live: LiveSlot, slot: int) -> None:
-        self._slots.pop((live.page.life, slot), None)
 
     def remember(self, live: LiveSlot, slot: int) -> None:
         self._slots[live.page.life, slot] = live
