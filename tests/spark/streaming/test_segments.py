@@ -15,7 +15,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 from tests.engine.batches import events, words
-from tests.spark.streaming.test_live_slot import Slot, slot_of
+from tests.spark.streaming.driving import Slot, slot_of
 
 from kleene.errors import BadSnapshot
 from kleene.spark.packing import from_bytes, to_bytes

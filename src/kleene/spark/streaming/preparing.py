@@ -59,7 +59,7 @@ def prepare_stream(
     """Bind queries to the columns of a stream, and divide its events."""
     settings = settings or Settings()
     numbered, given, nothing, bound = bind(events, queries, schema=schema, several=several)
-    _check_runs(bound, numbered.columns, settings)
+    check_runs(bound, numbered.columns, settings)
     known = bound[0].schema
     wrong = why_bad(numbered, given)
     wrong = functions.when(wrong.isNotNull(), wrong).when(
@@ -75,7 +75,7 @@ def prepare_stream(
     return PreparedStream(queries, bound, given, timed, routes, packed, parts, nothing, several, settings, bad_slot=bad)
 
 
-def _check_runs(queries: Sequence[BoundQuery], columns: pa.Schema, settings: Settings) -> None:
+def check_runs(queries: Sequence[BoundQuery], columns: pa.Schema, settings: Settings) -> None:
     """Refuse what cannot run on a stream, and warn of what runs slowly."""
     feeding = {number for family in families(queries) if len(family) > 1 for number in family}
     for number, query in enumerate(queries):
