@@ -53,7 +53,7 @@ bench: bench-engine ## measure everything
 bench-engine: setup ## the engine against its goals, beside Polars and DuckDB (under 5 minutes)
 	$(BIN)/python -m bench.engine
 
-bench-stream: setup ## Spark streams against their goal: rate, floor, latency, window, memory (about 10 minutes)
+bench-stream: setup ## Spark streams against their goal: rate, floor, latency, window, memory (about 7 minutes)
 	$(BIN)/python -m bench.spark_stream
 
 bench-spark: setup ## Spark batch against its goal, beside self-joins and the floor (about 10 minutes)
