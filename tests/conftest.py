@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tests.spark.broker import Broker
 
 
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 # Files that take longest are begun first: one that a worker takes last keeps the other waiting.
 LONG = (
     *("test_kill.py", "test_cases_on_streams.py", "test_pairs_on_streams.py", "test_streams.py", "test_cluster.py"),
@@ -49,7 +50,7 @@ def spark() -> Iterator[SparkSession]:
 
     # Thousands of tiny jobs: whole-stage code would be compiled for each, and planned again at each stage.
     tiny = {
-        "spark.sql.shuffle.partitions": "2",
+        SHUFFLE_PARTITIONS: "2",
         "spark.default.parallelism": "2",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
@@ -64,6 +65,18 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip(str(problem))
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test runs may ask for a session with its own settings, and gets that of all tests with them set."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    spark = request.getfixturevalue("spark")
+    before = spark.conf.get(SHUFFLE_PARTITIONS)
+    yield
+    spark.conf.set(SHUFFLE_PARTITIONS, before)
 
 
 def _connector() -> dict[str, str]:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
 
 from kleene.cli.running import run
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -44,12 +40,3 @@ def kleene(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
         return Ended(code, shown.out, shown.err)
 
     return command
-
-
-@pytest.fixture
-def spark_as_it_was(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session that the command gets is the one of all tests: its settings are put back."""
-    name = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(name)
-    yield spark
-    spark.conf.set(name, str(before))

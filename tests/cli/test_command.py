@@ -133,7 +133,7 @@ def test_the_demo_in_this_process(kleene: Kleene, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out" / "shoplifting.parquet").num_rows == 3
 
 
-def test_the_demo_on_spark(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> None:
+def test_the_demo_on_spark(spark: object, kleene: Kleene, tmp_path: Path) -> None:
     ended = kleene("demo", "--events", "300", "--output", "out")
     assert ended.code == 0, ended.err
     found = re.findall(r"^(\d+) found, (\d+) hidden", ended.out, re.MULTILINE)

@@ -235,7 +235,7 @@ def test_the_verbose_switch_shows_logging_on_either_side(kleene: Kleene, events:
     assert logging.getLogger("kleene").level == logging.WARNING
 
 
-def test_spark_finds_the_same(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> None:
+def test_spark_finds_the_same(spark: object, kleene: Kleene, tmp_path: Path) -> None:
     """The session of the tests is the one that `--on spark` gets."""
     kleene("generate", "supermarket", "-n", "250", "-o", "day.csv")
     query = Path(__file__).parents[2] / "examples" / "retail" / "misplaced.kleene"

@@ -22,7 +22,7 @@ def timeless(text: str) -> str:
     return re.sub(r"[\d,]+ events/s", "0 events/s", re.sub(r"\d+\.\d s", "0.0 s", text))
 
 
-def test_a_run_says_what_it_does(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> None:
+def test_a_run_says_what_it_does(spark: object, kleene: Kleene, tmp_path: Path) -> None:
     written(tmp_path, changed(added='[[sinks]]\nkind = "console"\n' + LOCAL), day="type,ts,x\nA,1,5\nB,2,5\nB,soon,5\n")
     ended = kleene("run", "pipeline.toml")
     assert ended.code == 0, ended.err
@@ -38,7 +38,7 @@ def test_a_run_says_what_it_does(spark_as_it_was: object, kleene: Kleene, tmp_pa
 
 
 def test_a_dry_run_explains_and_writes_nothing(
-    spark_as_it_was: object, kleene: Kleene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: object, kleene: Kleene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KLEENE_TEST_SECRET", "hunter22")
     options = 'x = "long" }\noptions = { sep = ",", my_password = "${KLEENE_TEST_SECRET}" }'
@@ -60,7 +60,7 @@ def test_a_dry_run_explains_and_writes_nothing(
     assert ended.out.endswith("bad rows: kept in bad\nNothing was written: this was a dry run.\n")
 
 
-def test_exit_codes(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> None:
+def test_exit_codes(spark: object, kleene: Kleene, tmp_path: Path) -> None:
     written(tmp_path, changed(added=LOCAL + '[bad_rows]\npolicy = "fail"\n'), day="type,ts,x\nA,1,5\nA,soon,5\n")
     limit = kleene("run", "pipeline.toml")
     assert limit.code == 3
@@ -74,7 +74,7 @@ def test_exit_codes(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> 
     assert wrong.err.startswith("error[KL102]: `hurs` is not a unit\n  --> pipeline.toml:9:51\n")
 
 
-def test_the_example_finds_what_was_hidden(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> None:
+def test_the_example_finds_what_was_hidden(spark: object, kleene: Kleene, tmp_path: Path) -> None:
     for file in RETAIL.iterdir():
         if file.is_file():
             (tmp_path / file.name).write_bytes(file.read_bytes())
@@ -89,7 +89,7 @@ def test_the_example_finds_what_was_hidden(spark_as_it_was: object, kleene: Klee
 
 
 def test_the_readme_shows_what_the_example_prints(
-    spark_as_it_was: object, kleene: Kleene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: object, kleene: Kleene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     shown = _block((ROOT / "README.md").read_text(encoding="utf-8"), "kleene run examples/retail/pipeline.toml")
@@ -103,7 +103,7 @@ def test_the_readme_shows_what_the_example_prints(
     assert [line for line in shown if line != "…" and line not in printed] == []
 
 
-def test_the_page_shows_what_its_pipeline_prints(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> None:
+def test_the_page_shows_what_its_pipeline_prints(spark: object, kleene: Kleene, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
     for name in ("day.csv", "shoplifting.kleene"):
         (tmp_path / name).write_bytes((RETAIL / name).read_bytes())

@@ -25,7 +25,7 @@ MAIN = "import sys; from kleene.cli.running import run; sys.exit(run(sys.argv[1:
 
 
 def test_a_dry_run_explains_and_writes_nothing(
-    spark_as_it_was: object, kleene: Kleene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: object, kleene: Kleene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KLEENE_TEST_SECRET", "hunter22")
     topic = """
@@ -53,7 +53,7 @@ options = { "kafka.sasl.jaas.config" = "x required password='${KLEENE_TEST_SECRE
     )
 
 
-def test_the_page_shows_what_its_pipeline_prints(spark_as_it_was: object, kleene: Kleene, tmp_path: Path) -> None:
+def test_the_page_shows_what_its_pipeline_prints(spark: object, kleene: Kleene, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "streaming.md").read_text(encoding="utf-8")
 
     def block(kind: str, begin: str) -> str:
