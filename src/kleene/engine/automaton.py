@@ -23,7 +23,7 @@ from kleene.kernels import runs as kernel
 from kleene.kernels.aggregates import accumulate_rows
 from kleene.kernels.automaton import advance, purge
 from kleene.kernels.expression import Events, Groups, Ints, room
-from kleene.kernels.negation import AT_END
+from kleene.kernels.negation import OPEN
 from kleene.kernels.timeline import Timeline
 from kleene.optimize.compile_aggregates import compile_aggregates
 from kleene.optimize.compile_expression import compile_clauses
@@ -205,7 +205,7 @@ class AutomatonExecutor:
     def _negated_events(self, absence: Absence) -> NegatedEvents:
         program = compile_clauses(absence.conditions, self._state.layout)
         stack = room(program.depth + 1)
-        return NegatedEvents(AT_END, link(program, self._strings), stack, kernel.NEGATED, keyed=absence.keyed)
+        return NegatedEvents(link(program, self._strings), stack, kernel.NEGATED, keyed=absence.keyed)
 
     def _suspects(self, nodes: Ints, time: Timeline) -> Suspects:
         runs = self._runs
@@ -215,7 +215,7 @@ class AutomatonExecutor:
         for slot in (self._state.last[-1], self._state.first[-1] if not self._machine.kleene[-1] else -1):
             if slot >= 0:
                 bindings[:, slot] = last
-        ceilings = np.full(len(nodes), 2**62, np.int64)
+        ceilings = np.full(len(nodes), OPEN, np.int64)
         return Suspects(bindings, self._groups, nodes, time.rights[last], ceilings, self.first(nodes), last)
 
     # What is known of it
@@ -228,6 +228,11 @@ class AutomatonExecutor:
     def undecided(self) -> Ints:
         """The completed runs whose window was open when last asked."""
         return self._pending
+
+    @property
+    def undecided_events(self) -> Ints:
+        """The last events of these."""
+        return self.event(self._pending)
 
     def event(self, nodes: Ints) -> Ints:
         """The last event of each run."""

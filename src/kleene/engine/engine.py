@@ -41,10 +41,13 @@ class Batch:
 
 
 class Engine:
-    def __init__(self, query: BoundQuery, settings: Settings | None = None) -> None:
-        """An engine for a query bound to the columns of its events; `NotCompilable` when it needs the reference."""
+    def __init__(self, query: BoundQuery, settings: Settings | None = None, plan: Plan | None = None) -> None:
+        """An engine for a query bound to the columns of its events; `NotCompilable` when it needs the reference.
+
+        plan   how it runs, where that is not left to the planner
+        """
         self.query, self.settings = query, settings or Settings()
-        self.plan: Plan = plan_query(query, self.settings)
+        self.plan: Plan = plan or plan_query(query, self.settings)
         if self.plan.fallback is not None:
             raise NotCompilable(self.plan.fallback.reason)
         self._accounts = Accounts(self.settings.budget)
@@ -183,10 +186,10 @@ class Engine:
         return snapshots.to_bytes(state)
 
     @staticmethod
-    def restore(query: BoundQuery, data: bytes, settings: Settings | None = None) -> Engine:
+    def restore(query: BoundQuery, data: bytes, settings: Settings | None = None, plan: Plan | None = None) -> Engine:
         """An engine that goes on where a snapshot was taken. The plan may be another one; the query may not."""
         state = snapshots.from_bytes(data, query.digest)
-        engine = Engine(query, settings)
+        engine = Engine(query, settings, plan)
         engine._arrivals.restore(state.waiting, state.watermark, state.rows)
         engine._step = state.step
         if state.held is not None:

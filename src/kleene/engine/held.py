@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 
@@ -18,6 +20,7 @@ from kleene.engine.sequence import SequenceExecutor
 from kleene.engine.store import Arrived, EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import integers
+from kleene.engine.trees.executor import TreeExecutor
 from kleene.engine.windows import Closing, has_negated_end, has_negated_start
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.expression import Ints
@@ -27,10 +30,12 @@ from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.clock import Window
 from kleene.pattern.expressions import Clause, Node, references
 from kleene.pattern.query import BoundQuery
+from kleene.plan.layout import Column
 from kleene.plan.physical import AutomatonPlan, Plan
 from kleene.plan.settings import Settings
+from kleene.plan.trees import Alternative, TreePlan
 
-Executor = SequenceExecutor | AutomatonExecutor
+Executor = SequenceExecutor | AutomatonExecutor | TreeExecutor
 # The store is made anew when it holds more dead events than living ones, and at least so many.
 _WORTH_IT = 1 << 16
 # As windows are measured, nothing starts after here.
@@ -55,16 +60,18 @@ class Held:
             for alternative in plan.alternatives
             if alternative.key != query.partition
         }
-        self.executors: list[Executor] = [
-            AutomatonExecutor(
-                query, alternative, columns.columns, self.strings, accounts, alone=len(plan.alternatives) == 1
-            )
-            if isinstance(alternative, AutomatonPlan)
-            else SequenceExecutor(query, alternative, columns.columns, self.strings, accounts)
-            for alternative in plan.alternatives
-        ]
+        self.executors = [self._executor(alternative, columns.columns) for alternative in plan.alternatives]
         self._late = any(map(has_negated_end, plan.alternatives))
         self._selection = Selection(query, settings, accounts, self.strings, late=self._late)
+
+    def _executor(self, plan: Alternative, columns: Mapping[str, Column]) -> Executor:
+        query, strings, accounts = self._query, self.strings, self._accounts
+        if isinstance(plan, AutomatonPlan):
+            alone = len(self._plan.alternatives) == 1
+            return AutomatonExecutor(query, plan, columns, strings, accounts, alone=alone)
+        if isinstance(plan, TreePlan):
+            return TreeExecutor(query, plan, columns, strings, accounts)
+        return SequenceExecutor(query, plan, columns, strings, accounts)
 
     def arrived(self, table: pa.Table, step: int) -> tuple[Arrived, int]:
         """The events of a table that some component could use, and the step that comes after it."""
@@ -251,7 +258,7 @@ def _columns_read(query: BoundQuery) -> list[str]:
     """The columns that programs read."""
     nodes: list[Node] = [column.value for column in query.returns or ()]
     clauses: list[Clause] = [*query.conditions.positive]
-    for listed in query.conditions.negative.values():
+    for listed in (*query.conditions.negative.values(), *query.conditions.members.values()):
         clauses += listed
     clauses += [clause for c in query.components for kind in c.classes for clause in kind.predicate]
     named = (getattr(reference, "attribute", None) for node in (*nodes, *clauses) for reference in references(node))

@@ -27,7 +27,7 @@ class KeyCoder:
     def __init__(self, names: tuple[str, ...], strings: StringPool) -> None:
         self.names = names
         self._strings = strings
-        self._levels = [_Level() for _ in names]
+        self._levels = [Interner() for _ in names]
 
     @property
     def number(self) -> int:
@@ -42,8 +42,8 @@ class KeyCoder:
         return codes
 
 
-class _Level:
-    """Keys up to one attribute: pairs of what stands before it and its value."""
+class Interner:
+    """Pairs of a code and a value as codes: what stands before an attribute in a key, and the attribute."""
 
     def __init__(self) -> None:
         self._groups, self._values = np.empty(1024, np.int64), np.empty(1024, np.int64)

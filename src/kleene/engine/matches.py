@@ -35,6 +35,16 @@ class Matches:
         return self.events[self.offsets[1:] - 1]
 
     @property
+    def latest(self) -> Ints:
+        """Of each match the event that comes last, which may stand anywhere in a pattern that is no sequence."""
+        return self.across(np.maximum, self.events)
+
+    def across(self, choose: np.ufunc, values: Ints) -> Ints:
+        """[match]: the least or greatest of its events' values; `values`: [reference]."""
+        made: Ints = choose.reduceat(values, self.offsets[:-1]) if len(self) else values[:0]
+        return made
+
+    @property
     def positions(self) -> Ints:
         """[reference]: its place in the list of its variable, counted from 1."""
         places = np.arange(len(self.events))

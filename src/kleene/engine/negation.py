@@ -34,8 +34,8 @@ class Suspects:
 class NegatedEvents:
     """Events of one negated class, in order."""
 
-    def __init__(self, where: int, program: Code, stack: Stack, slot: int, *, keyed: bool) -> None:
-        self._where, self._program, self._stack, self._slot, self._keyed = where, program, stack, slot, keyed
+    def __init__(self, program: Code, stack: Stack, slot: int, *, keyed: bool) -> None:
+        self._program, self._stack, self._slot, self._keyed = program, stack, slot, keyed
         self._events = Growing(np.zeros(0, np.int64))
 
     def append(self, events: Ints) -> None:
@@ -59,7 +59,6 @@ class NegatedEvents:
             begin = np.searchsorted(of_key[order], np.arange(keys + 1))
             others, match_keys = others[order], time.keys[suspects.first]
         forbidden(
-            self._where,
             suspects.bindings,
             suspects.groups,
             suspects.group,

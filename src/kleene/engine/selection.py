@@ -22,6 +22,7 @@ from kleene.engine.store import EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.tables import match_table, timeout_table
 from kleene.engine.timeouts import Timeouts
+from kleene.engine.trees.executor import TreeExecutor
 from kleene.engine.waiting import Waiting
 from kleene.engine.windows import Closing
 from kleene.kernels.expression import Ints
@@ -77,7 +78,7 @@ class Selection:
     def outputs(
         self,
         store: EventStore,
-        found: Sequence[tuple[SequenceExecutor | AutomatonExecutor, Matches | Ints]],
+        found: Sequence[tuple[SequenceExecutor | AutomatonExecutor | TreeExecutor, Matches | Ints]],
         time: Timeline,
         closing: Closing,
         *,
@@ -148,9 +149,10 @@ class Selection:
 
     def _not_overlapping(self, matches: Matches, store: EventStore, time: Timeline) -> Matches:
         order = in_order(matches, self._spans(store)).order
-        first, last = matches.first, matches.last
-        partitions = time.partitions[first]
+        partitions = time.partitions[matches.first]
+        lefts = matches.across(np.minimum, time.lefts[matches.events])
+        rights = matches.across(np.maximum, time.rights[matches.events])
         self._frontier = with_room(self._frontier, int(partitions.max(initial=0)) + 1, -1)
         chosen = np.zeros(len(matches), np.bool_)
-        choose(order, partitions, time.lefts[first], time.rights[last], self._frontier, chosen)
+        choose(order, partitions, lefts, rights, self._frontier, chosen)
         return matches.take(np.flatnonzero(chosen))

@@ -22,7 +22,7 @@ from kleene.engine.strings import StringPool
 from kleene.engine.windows import Closing, has_negated_end
 from kleene.kernels import sequence as kernel
 from kleene.kernels.expression import Ints, room
-from kleene.kernels.negation import AT_END, AT_START, BETWEEN
+from kleene.kernels.negation import OPEN
 from kleene.kernels.timeline import Timeline
 from kleene.optimize.compile_expression import compile_clauses
 from kleene.pattern.expressions import Which
@@ -31,7 +31,6 @@ from kleene.plan.layout import Column, Layout
 from kleene.plan.physical import Absence, SequencePlan
 
 Flags = npt.NDArray[np.bool_]
-_LATER = np.int64(2**62)
 
 
 class SequenceExecutor:
@@ -83,9 +82,8 @@ class SequenceExecutor:
     def _negated_events(self, absence: Absence) -> NegatedEvents:
         program = compile_clauses(absence.conditions, self._layout(absence.scan.component.variable))
         length = len(self._plan.scans)
-        where = AT_START if absence.after < 0 else AT_END if absence.after == length - 1 else BETWEEN
         code, stack = link(program, self._strings), room(program.depth + 1)
-        return NegatedEvents(where, code, stack, length + 1, keyed=absence.keyed)
+        return NegatedEvents(code, stack, length + 1, keyed=absence.keyed)
 
     # Events
 
@@ -183,7 +181,7 @@ class SequenceExecutor:
         at_end = absence.after == length - 1
         nothing = np.zeros(len(found), np.int64)
         floors = nothing - 1 if absence.after < 0 else time.rights[bindings[:, absence.after]]
-        ceilings = nothing + _LATER if at_end else time.lefts[bindings[:, absence.after + 1]]
+        ceilings = nothing + OPEN if at_end else time.lefts[bindings[:, absence.after + 1]]
         first, last = np.ascontiguousarray(bindings[:, 0]), np.ascontiguousarray(bindings[:, length - 1])
         return Suspects(bindings, self._groups, nothing, floors, ceilings, first, last)
 

@@ -120,9 +120,8 @@ def _listed(query: BoundQuery, columns: Columns, matches: Matches, schema: pa.Sc
     )
     arrays = {EVENTS: pa.ListArray.from_arrays(to_arrow(matches.offsets.astype(np.int32)), items, type=kind)}
     if LAST_TIE in schema.names:
-        # In a line the event that stands last is the last one.
         tie = str(query.schema.tie_breaker)
-        arrays[LAST_TIE] = columns.take(tie, matches.last.astype(np.int32), absent=False)
+        arrays[LAST_TIE] = columns.take(tie, matches.latest.astype(np.int32), absent=False)
     return arrays
 
 

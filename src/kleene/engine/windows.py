@@ -10,18 +10,26 @@ import numpy.typing as npt
 from kleene.kernels.expression import Ints
 from kleene.pattern.clock import Window
 from kleene.plan.physical import AutomatonPlan, SequencePlan
+from kleene.plan.trees import TreePlan
 
 Flags = npt.NDArray[np.bool_]
 
 
-def has_negated_end(plan: SequencePlan | AutomatonPlan) -> bool:
-    """Whether matches are certain only when their window is closed."""
+def has_negated_end(plan: SequencePlan | AutomatonPlan | TreePlan) -> bool:
+    """Whether matches are certain only when their window is closed; a closure at the end is decided then as well."""
+    if isinstance(plan, TreePlan):
+        gaps = [absence.gap for absence in plan.absences] + [node.gap for node in plan.groups]
+        return not all(gap.after for gap in gaps)
     places = plan.scans if isinstance(plan, SequencePlan) else plan.states
     return any(absence.after == len(places) - 1 for absence in plan.absences)
 
 
-def has_negated_start(plan: SequencePlan | AutomatonPlan) -> bool:
+def has_negated_start(plan: SequencePlan | AutomatonPlan | TreePlan) -> bool:
     """Whether an event before a match can forbid it."""
+    if isinstance(plan, TreePlan):
+        # A closure at the start may have no members.
+        empty = {node.scan.component.variable for node in plan.groups if not node.scan.component.minimum}
+        return not all(set(absence.gap.before) - empty for absence in plan.absences)
     return any(absence.after < 0 for absence in plan.absences)
 
 

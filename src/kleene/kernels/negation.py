@@ -9,19 +9,18 @@ from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, 
 from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.timeline import Timeline, outside
 
-# Where a negated component stands.
-AT_START, BETWEEN, AT_END = range(3)
+# The ceiling of what stands at the end: the window is the bound, as it is where the floor is negative.
+OPEN = 2**62
 
 
 @compiled
 def forbidden(
-    where: int,
     bindings: Ints,  # [match, slot]: what the conditions read
     groups: Groups,
     group: Ints,  #     [match]: its aggregates
     keys: Ints,  #      [match]: the code of its partition, or 0
     floors: Ints,  #    [match]: the right of the left neighbour; −1 at the start
-    ceilings: Ints,  #  [match]: before which step the event must end
+    ceilings: Ints,  #  [match]: before which step the event must end; OPEN at the end
     firsts: Ints,  #    [match]: its first event
     lasts: Ints,  #     [match]: its last event
     begin: Ints,  #     [key]: where the negated events of each key begin in `others`
@@ -59,9 +58,9 @@ def forbidden(
                 continue
             if lefts[other] <= floors[row]:
                 continue
-            if where == AT_START and outside(ends[lasts[row]] - starts[other], size, inclusive):
+            if floors[row] < 0 and outside(ends[lasts[row]] - starts[other], size, inclusive):
                 continue
-            if where == AT_END and outside(ends[other] - starts[firsts[row]], size, inclusive):
+            if ceilings[row] == OPEN and outside(ends[other] - starts[firsts[row]], size, inclusive):
                 if time.closes:
                     break
                 continue

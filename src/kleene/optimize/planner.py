@@ -16,6 +16,7 @@ from kleene.optimize.push_simple_predicates import push_simple_predicates
 from kleene.optimize.push_to_construction import push_to_construction
 from kleene.optimize.push_to_edges import push_to_edges
 from kleene.optimize.push_window import push_window
+from kleene.optimize.trees.building import basic, why_not_trees
 from kleene.pattern.conditions import Line, place
 from kleene.pattern.expressions import Aggregate, Agrees, references
 from kleene.pattern.nodes import Kind, Pattern, components
@@ -44,9 +45,8 @@ MOST_COMPONENTS = 60
 
 def plan_query(query: BoundQuery, settings: Settings | None = None) -> Plan:
     """The plan of a query; one that no executor can run yet stays on the reference evaluator, with the reason."""
-    reason = why_not(query)
-    if reason is not None:
-        return check(Plan(query, fallback=ReferencePlan(reason)))
+    if why_not(query) is not None:
+        return _as_trees(query)
     settings = settings or Settings()
     used = tuple((name, rule) for name, rule in RULES if settings.uses(name))
     alternatives = []
@@ -56,6 +56,13 @@ def plan_query(query: BoundQuery, settings: Settings | None = None) -> Plan:
             plan = rule(plan, query)
         alternatives.append(plan)
     return check(Plan(query, tuple(alternatives), rules=tuple(name for name, _ in used)))
+
+
+def _as_trees(query: BoundQuery) -> Plan:
+    reason = why_not_trees(query)
+    if reason is not None:
+        return check(Plan(query, fallback=ReferencePlan(reason)))
+    return check(Plan(query, basic(query)))
 
 
 def basic_plan(query: BoundQuery, pattern: Pattern, settings: Settings | None = None) -> Alternative:

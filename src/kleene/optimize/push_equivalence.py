@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kleene.pattern.query import BoundQuery
-from kleene.plan.check import implied_by_key
+from kleene.plan.implied import implied_by_key
 from kleene.plan.physical import Absence, AutomatonPlan, SequencePlan
 
 

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from kleene.pattern.expressions import Clause, variables
 from kleene.pattern.query import BoundQuery
-from kleene.plan.check import agreement, implied_by_key
+from kleene.plan.check import agreement
+from kleene.plan.implied import implied_by_key
 from kleene.plan.physical import AutomatonPlan, SequencePlan
 
 

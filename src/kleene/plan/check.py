@@ -8,7 +8,10 @@ from itertools import pairwise
 from kleene.pattern.conditions import place
 from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references, variables
 from kleene.pattern.nodes import Component
+from kleene.plan.check_trees import check_tree
+from kleene.plan.implied import implied_by_key
 from kleene.plan.physical import AutomatonPlan, IllFormedPlan, Plan, SequencePlan
+from kleene.plan.trees import TreePlan
 
 
 def check(plan: Plan) -> Plan:
@@ -22,6 +25,8 @@ def check(plan: Plan) -> Plan:
     for alternative in plan.alternatives:
         if isinstance(alternative, SequencePlan):
             _check_sequence(plan, alternative)
+        elif isinstance(alternative, TreePlan):
+            check_tree(plan.query, alternative)
         else:
             _check_automaton(plan, alternative)
     return plan
@@ -110,19 +115,3 @@ def agreement(left: str, right: str, attribute: str, like: Iterable[Clause]) -> 
     )
     sides = (Attribute(name, Which.SINGLE, attribute, kind) for name in (left, right))
     return Clause((Comparison("=", *sides),))
-
-
-def implied_by_key(clause: Clause, key: tuple[str, ...]) -> bool:
-    """Whether a clause only says that two components agree on an attribute of the key."""
-    if len(clause.literals) != 1:
-        return False
-    literal = clause.literals[0]
-    if not isinstance(literal, Comparison) or literal.operator != "=":
-        return False
-    left, right = literal.left, literal.right
-    return (
-        isinstance(left, Attribute)
-        and isinstance(right, Attribute)
-        and left.attribute == right.attribute
-        and left.attribute in key
-    )

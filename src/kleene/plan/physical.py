@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component
 from kleene.pattern.query import BoundQuery
+
+if TYPE_CHECKING:
+    from kleene.plan.costs import Costed
+    from kleene.plan.trees import TreePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +114,11 @@ class Plan:
     """A bound query and how each of its alternatives runs; their matches are united."""
 
     query: BoundQuery
-    alternatives: tuple[SequencePlan | AutomatonPlan, ...] = ()
+    alternatives: tuple[SequencePlan | AutomatonPlan | TreePlan, ...] = ()
     fallback: ReferencePlan | None = None
     rules: tuple[str, ...] = field(default=())
+    # What each alternative is expected to cost; empty where nobody asked.
+    costs: tuple[Costed, ...] = ()
 
 
 class IllFormedPlan(AssertionError):

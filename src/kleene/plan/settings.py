@@ -59,6 +59,27 @@ class Stream:
     cache_bytes: int = 1 << 30
 
 
+class Executor(Enum):
+    """What runs an alternative of a query; the planner chooses the cheapest that can."""
+
+    STACKS = "stacks"
+    AUTOMATON = "automaton"
+    TREES = "trees"
+
+
+@dataclass(frozen=True, slots=True)
+class Adapting:
+    """When a tree plan is changed while it runs (ZStream §5.3)."""
+
+    on: bool = True
+    # By how much a statistic must have changed, relative to what the plan was made for, to search again: t.
+    change: float = 0.5
+    # By how much another plan must be cheaper than the one that runs, relative to that one, to be worth a change: c.
+    gain: float = 0.2
+    # How many events a round takes, but for simultaneous ones.
+    round: int = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every rule is on unless it is switched off here, for ablation.
@@ -73,6 +94,9 @@ class Settings:
     graphs: bool = True
     exchange: Exchange = Exchange()
     stream: Stream = Stream()
+    # Where it can be run so, whatever another executor would cost.
+    executor: Executor | None = None
+    adapting: Adapting = Adapting()
 
     def uses(self, rule: str) -> bool:
         return rule not in self.without

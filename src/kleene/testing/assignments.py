@@ -74,7 +74,9 @@ class Assignments:
         if previous is not None and not self.timeline.all_before(_events(left, previous), new):
             return False
         together = {**left, **right}
-        return self.window_holds(together) and self.known_clauses_hold(together, newly=set(right))
+        return (self.window_holds(together) or not self.window_tells_early) and self.known_clauses_hold(
+            together, newly=set(right)
+        )
 
     def leaf(self, component: Component) -> Iterator[tuple[Event, ...]]:
         candidates = [event for event in self.timeline.events if self.selectable(component, event)]
@@ -146,6 +148,11 @@ class Assignments:
     def window_holds(self, selected: Selected) -> bool:
         match = Match(self.query.positives, selected)
         return within_window(self.query, self.timeline, match.first(self.timeline), match.last(self.timeline))
+
+    @property
+    def window_tells_early(self) -> bool:
+        """Whether a part of a match is never longer than the whole: of events that last, positions say nothing."""
+        return not self.query.counts_events or self.query.schema.start is None
 
     def is_match(self, selected: Selected) -> bool:
         if not self.window_holds(selected):

@@ -1,0 +1,1 @@
+"""Runs tree plans (ZStream §4): buffers of records, operators that join them, rounds."""

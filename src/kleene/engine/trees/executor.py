@@ -1,0 +1,214 @@
+"""Runs a tree plan over the events of a store, round by round (ZStream §4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.engine.bits import Bits, scan
+from kleene.engine.budget import Accounts
+from kleene.engine.columns import ColumnStore
+from kleene.engine.growing import Growing
+from kleene.engine.matches import Matches
+from kleene.engine.statistics import ComponentCounts
+from kleene.engine.store import EventStore
+from kleene.engine.strings import StringPool
+from kleene.engine.trees.operators import Setting
+from kleene.engine.trees.records import Bound, ListPool, taken, together
+from kleene.engine.trees.rounds import Round
+from kleene.engine.trees.tree import Tree
+from kleene.engine.windows import Closing
+from kleene.kernels.expression import Ints
+from kleene.kernels.timeline import Timeline
+from kleene.kernels.trees import FAR, FIRST, LAST, TIMES, Numbers, Records, Window
+from kleene.pattern.query import BoundQuery
+from kleene.plan.layout import Column
+from kleene.plan.physical import Scan
+from kleene.plan.trees import GroupNode, LeafNode, TreePlan, walk
+
+Flags = npt.NDArray[np.bool_]
+# How many events a round takes at most, but for simultaneous ones.
+ROUND = 4096
+
+
+class TreeExecutor:
+    """One part of a query's union. Its state is made of the store's events alone, and can be made of them again."""
+
+    def __init__(
+        self,
+        query: BoundQuery,
+        plan: TreePlan,
+        columns: Mapping[str, Column],
+        strings: StringPool,
+        accounts: Accounts,
+    ) -> None:
+        self.query, self.key, self.plan = query, plan.key, plan
+        self._columns, self._strings, self._accounts = columns, strings, accounts
+        scans = [node.scan for node in walk(plan.root) if isinstance(node, LeafNode | GroupNode)]
+        self._positive = _by_position(scans)
+        self._negated = _by_position([absence.scan for absence in plan.absences])
+        self._seen = np.zeros((2, len(self._positive)), np.int64)
+        # [event of the store]: what it could be.
+        self._begins, self._absents = Growing(np.zeros(0, np.int64)), Growing(np.zeros(0, np.int64))
+        self._pools: dict[str, ListPool] = {}
+        self._tree = self._made(plan)
+        # The variables of whole records, in pattern order.
+        order = {scan.component.variable: scan.component.position for scan in self._positive}
+        self._names = sorted(self._tree.root.variables, key=order.__getitem__)
+        # Matches, or where these wait for their window to close, whole records.
+        self._pending: list[Records] = []
+        # Up to where events have been offered, and how early one may start to be of use.
+        self._earliest = int(-FAR)
+
+    def _made(self, plan: TreePlan) -> Tree:
+        return Tree(plan, Setting(self._columns, self._strings, self._pools, keyed=bool(plan.key)))
+
+    # Events
+
+    def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
+        """What each event of a batch could be here."""
+        found = scan([(s.component, s.mask) for s in self._positive], columns, self._strings, in_partition)
+        absents = scan([(s.component, s.mask) for s in self._negated], columns, self._strings)
+        self._seen += found.seen, found.passed
+        return Bits(found.bits, np.zeros(len(in_partition), np.int64), absents.bits)
+
+    def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
+        """Take in the store's events from `begin` on; `keys` is how many partitions there are."""
+        self._begins.append(bits.begins)
+        self._absents.append(bits.absents)
+        for first, last in self._rounds(store, begin):
+            self._round(store, time, keys, first, last)
+
+    @staticmethod
+    def _rounds(store: EventStore, begin: int) -> Iterator[tuple[int, int]]:
+        """Simultaneous events are of one round."""
+        ends = store.end[: store.size]
+        while begin < store.size:
+            last = min(begin + ROUND, store.size)
+            last = int(np.searchsorted(ends, ends[last - 1], side="right"))
+            yield begin, last
+            begin = last
+
+    def _round(self, store: EventStore, time: Timeline, keys: int, first: int, last: int) -> None:
+        idle, at = True, self._at(store, time, keys, self._earliest)
+        earliest = int(FAR)
+        for place, wanted in enumerate(self._positive):
+            events = first + np.flatnonzero((self._begins.array[first:last] >> place) & 1)
+            self._tree.offer(wanted.component.variable, events, at)
+            if wanted.component.variable in self._tree.finals and len(events):
+                idle = False
+                earliest = min(earliest, int(time.ends[events[0]]))
+        for place, wanted in enumerate(self._negated):
+            events = first + np.flatnonzero((self._absents.array[first:last] >> place) & 1)
+            self._tree.offer(wanted.component.variable, events, at)
+        if idle:
+            return
+        window = self.query.window
+        if window is not None and at.by_time:
+            self._earliest = earliest - window.size + (0 if window.inclusive else 1)
+        at = self._at(store, time, keys, self._earliest)
+        made = self._tree.assemble(at)
+        if not self._tree.waits:
+            made = self._tree.decided(made, at)
+        if len(made):
+            self._pending.append(self._in_order(made))
+
+    def _at(self, store: EventStore, time: Timeline, keys: int, earliest: int) -> Round:
+        window = self.query.window
+        size, inclusive = (-1, False) if window is None else (window.size, window.inclusive)
+        by_time = not self.query.counts_events
+        # Where positions are counted and events last, a part of a match can be longer than the whole.
+        early = by_time or self.query.schema.start is None
+        tested = Window(size if early else -1, inclusive, time.closes, earliest)
+        return Round(
+            store, time, keys, tested, size, inclusive, by_time, store.events, self._strings.arrays(), self._accounts
+        )
+
+    def _in_order(self, made: Bound) -> Records:
+        places = [made.columns[name] for name in self._names]
+        return Records(np.ascontiguousarray(made.records.refs[:, places]), made.records.times)
+
+    # Matches
+
+    def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Matches:
+        """The matches that are certain by now; those with an open end wait for their window to close."""
+        columns = {name: place for place, name in enumerate(self._names)}
+        nothing = Records(np.zeros((0, len(columns)), np.int32), np.zeros((0, TIMES), np.int64))
+        found = Bound(together([*self._pending, nothing]), columns, self._pools)
+        self._pending = []
+        if self._tree.waits:
+            closed = closing.closed(found.records.times[:, FIRST])
+            if not closed.all():
+                self._pending = [taken(found.records, ~closed)]
+                found = Bound(taken(found.records, closed), columns, self._pools)
+            found = self._tree.decided(found, self._at(store, time, keys, self._earliest))
+        self._check_budget(found.records.times[:, LAST], store)
+        return self._matches(found)
+
+    def _check_budget(self, last: Ints, store: EventStore) -> None:
+        if len(last) > self._accounts.matches_per_event:
+            events, counts = np.unique(last, return_counts=True)
+            worst = int(counts.argmax())
+            if counts[worst] > self._accounts.matches_per_event:
+                self._accounts.too_many_matches(store, int(events[worst]), int(counts[worst]))
+
+    def _matches(self, found: Bound) -> Matches:
+        order = {component.variable: number for number, component in enumerate(self.query.positives)}
+        names = sorted(found.columns, key=order.__getitem__)
+        refs = found.records.refs
+        if not self._pools and not self.plan.aliases and (not len(refs) or refs.min() >= 0):
+            places = [found.columns[name] for name in names]
+            return Matches.of_rows(refs[:, places], np.array([order[name] for name in names], np.uint8))
+        events, offsets, whose = found.references(names)
+        variables = np.array([order[name] for name in names], np.int64)[whose]
+        if self.plan.aliases:
+            events, variables = self._renamed(found, events, offsets, variables, order)
+        return Matches(offsets, events.astype(np.int64), variables.astype(np.uint8))
+
+    def _renamed(
+        self, found: Bound, events: Numbers, offsets: Ints, variables: Ints, order: Mapping[str, int]
+    ) -> tuple[Numbers, Ints]:
+        """Components that were merged get their own names back, and their places in the order of the pattern."""
+        record = np.repeat(np.arange(len(found)), np.diff(offsets))
+        for alias in self.plan.aliases:
+            present = np.zeros(len(found), np.bool_)
+            for name in alias.when:
+                present |= np.diff(found.covered(name)[1]) > 0
+            variables = np.where((variables == order[alias.of]) & present[record], order[alias.variable], variables)
+        places = np.lexsort((np.arange(len(events)), variables, record))
+        return events[places], variables[places]
+
+    @property
+    def undecided_events(self) -> Ints:
+        """The last events of what waits for its window to close; a closure may end later."""
+        if not self._tree.waits:
+            return np.zeros(0, np.int64)
+        return np.concatenate([np.zeros(0, np.int64), *(part.times[:, LAST] for part in self._pending)])
+
+    # What is known of it
+
+    def counts(self) -> tuple[ComponentCounts, ...]:
+        return tuple(
+            ComponentCounts(wanted.component.variable, int(self._seen[0, place]), int(self._seen[1, place]))
+            for place, wanted in enumerate(self._positive)
+        )
+
+    def count_from(self, before: TreeExecutor | None) -> None:
+        """What was counted before this one was made, in place of what was counted in making it."""
+        self._seen[:] = 0 if before is None else before._seen
+
+    @property
+    def runs(self) -> int:
+        """Records that are held."""
+        return sum(operator.buffer.size for operator in self._tree.root.everything())
+
+    @property
+    def nbytes(self) -> int:
+        pending = sum(int(part.refs.nbytes + part.times.nbytes) for part in self._pending)
+        return self._tree.nbytes + self._begins.nbytes + self._absents.nbytes + pending
+
+
+def _by_position(scans: list[Scan]) -> list[Scan]:
+    return sorted(scans, key=lambda scan: scan.component.position)

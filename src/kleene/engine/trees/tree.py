@@ -1,0 +1,144 @@
+"""A tree plan as operators: events go into leaf buffers, and an assembly round gives the records of the root."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kleene.engine.trees.conditions import conditions
+from kleene.engine.trees.joins import JoinOperator
+from kleene.engine.trees.operators import (
+    ClosureEvents,
+    Forbidding,
+    Group,
+    Grouping,
+    KleeneLeaf,
+    Leaf,
+    Neg,
+    Operator,
+    Setting,
+    Union,
+    is_kleene,
+    kept_by,
+)
+from kleene.engine.trees.records import Bound, ListPool
+from kleene.engine.trees.rounds import Round
+from kleene.kernels.expression import Ints
+from kleene.kernels.trees import END, START, Records
+from kleene.plan.trees import GroupNode, Join, JoinNode, LeafNode, NegNode, Node, TreePlan, UnionNode, walk
+
+
+class Tree:
+    def __init__(self, plan: TreePlan, setting: Setting) -> None:
+        self.plan, self._setting = plan, setting
+        for node in walk(plan.root):
+            if isinstance(node, GroupNode) or (isinstance(node, LeafNode) and is_kleene(node)):
+                setting.pools.setdefault(node.scan.component.variable, ListPool())
+        self._takers: dict[str, Leaf | ClosureEvents] = {}
+        early, self._late_nodes = _split(plan.root)
+        self.root = self._operator(early)
+        if isinstance(self.root, JoinOperator):
+            self.root.is_root = True
+        # What waits for the window to close: negations and closures at the end, and what stands above them.
+        self.late: list[Grouping | Forbidding] = [self._late(node) for node in self._late_nodes]
+        self._after = conditions(plan.after, setting.columns, setting.strings)
+        self.finals = _finals(plan.root)
+
+    # Making
+
+    def _operator(self, node: Node) -> Operator:
+        match node:
+            case LeafNode():
+                leaf = KleeneLeaf(node, self._setting) if is_kleene(node) else Leaf(node, self._setting)
+                self._takers[node.scan.component.variable] = leaf
+                return leaf
+            case JoinNode():
+                joined = JoinOperator(node, self._operator(node.left), self._operator(node.right), self._setting)
+                for pushed in joined.pushed:
+                    self._takers[pushed.candidates.component.variable] = pushed.candidates
+                return joined
+            case UnionNode():
+                parts = [self._operator(part) for part in node.parts]
+                return Union(node, parts, node.tests, self._setting)
+            case GroupNode():
+                group = Group(node, self._operator(node.child), self._setting)
+                self._takers[node.scan.component.variable] = group.grouping.candidates
+                return group
+            case NegNode():
+                neg = Neg(node, self._operator(node.child), node.absence, self._setting)
+                self._takers[node.absence.scan.component.variable] = neg.forbidding.candidates
+                return neg
+
+    def _late(self, node: GroupNode | NegNode) -> Grouping | Forbidding:
+        made = Grouping(node, self._setting) if isinstance(node, GroupNode) else Forbidding(node.absence, self._setting)
+        self._takers[made.candidates.component.variable] = made.candidates
+        return made
+
+    # Rounds
+
+    def offer(self, variable: str, events: Ints, at: Round) -> None:
+        """Events of a component, in order."""
+        taker = self._takers[variable]
+        if isinstance(taker, Leaf):
+            taker.offer(events)
+        else:
+            taker.offer(events, at)
+
+    def assemble(self, at: Round) -> Bound:
+        """An assembly round: what the root has made that is new."""
+        self.root.assemble(at)
+        return self.root.bound(self.root.consume())
+
+    def decided(self, bound: Bound, at: Round) -> Bound:
+        """What is left of whole records whose windows have closed, or need not close."""
+        for step in self.late:
+            if isinstance(step, Forbidding):
+                bound = replace(bound, records=step.kept(bound, at))
+            else:
+                columns = {**bound.columns, step.component.variable: len(bound.columns)}
+                bound = Bound(step.grouped(bound, at), columns, bound.pools)
+        records = kept_by(self._after, bound, at)
+        if at.size >= 0 and at.window.size < 0 and len(records.times):
+            # Where windows cannot be tested on parts of a match.
+            span = records.times[:, END] - records.times[:, START]
+            good = span <= at.size if at.inclusive else span < at.size
+            records = Records(records.refs[good], records.times[good])
+        return Bound(records, bound.columns, bound.pools)
+
+    @property
+    def waits(self) -> bool:
+        """Whether matches are certain only when their window has closed."""
+        return bool(self.late)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(operator.nbytes for operator in self.root.everything()) + sum(
+            pool.nbytes for pool in self._setting.pools.values()
+        )
+
+
+def _split(root: Node) -> tuple[Node, list[GroupNode | NegNode]]:
+    """What can be made in a round, and what is done when windows have closed, from the bottom up."""
+    chain: list[GroupNode | NegNode] = []
+    node = root
+    while isinstance(node, GroupNode | NegNode):
+        chain.append(node)
+        node = node.child
+    chain.reverse()
+    for place, each in enumerate(chain):
+        gap = each.gap if isinstance(each, GroupNode) else each.absence.gap
+        if not gap.after:
+            return each.child, chain[place:]
+    return root, []
+
+
+def _finals(node: Node) -> frozenset[str]:
+    """The variables of which one must have a new event for anything to be assembled (§4.3)."""
+    match node:
+        case LeafNode():
+            return frozenset({node.scan.component.variable})
+        case JoinNode(kind=kind, left=left, right=right):
+            return _finals(right) if kind is Join.SEQ else _finals(left) | _finals(right)
+        case UnionNode(parts=parts):
+            return frozenset().union(*map(_finals, parts))
+        case GroupNode(child=child) | NegNode(child=child):
+            return _finals(child)

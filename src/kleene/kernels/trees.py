@@ -1,0 +1,526 @@
+"""Joins over buffers of records (ZStream §4.4): every loop of a tree plan that goes over records.
+
+A record binds events to variables. Records of a buffer stand in the order of their right, so that a walk from the
+newest to the oldest can stop at the window's bound. Those of one code (equal keys) are linked, newest first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.kernels import opcodes as op
+from kleene.kernels.aggregates import Aggregation, accumulate, clear, copy
+from kleene.kernels.expression import (
+    Code,
+    Events,
+    Groups,
+    Ints,
+    Stack,
+    Texts,
+    accepts,
+    compare_reals,
+    holds,
+)
+from kleene.kernels.jit import borrowed, compiled, inlined
+from kleene.kernels.negation import OPEN
+from kleene.kernels.timeline import Timeline, outside
+
+Numbers = npt.NDArray[np.int32]
+
+# Columns of `Records.times`: left and right order records (`Timeline`), start and end measure windows, first and last
+# are the events of the smallest start and of the greatest end.
+LEFT, RIGHT, START, END, FIRST, LAST, TIMES = range(7)
+# How a join orders its sides: the inner one wholly before the outer one, or ending no later, or ending earlier.
+BEFORE, UP_TO, EARLIER = range(3)
+# Columns of a quick test: the outcomes it accepts, whether it is of reals, then of each side the column of the record,
+# the place among the integers or reals, the column of its state.
+OUTCOMES, OF_REALS, OUTER, OUTER_PLACE, OUTER_STATE, INNER, INNER_PLACE, INNER_STATE, QUICK = range(9)
+# What a join counts: pairs that it looked at, and those of them within the window.
+TRIED, NEAR, COUNTED = range(3)
+
+FAR = OPEN
+
+
+class Records(NamedTuple):
+    refs: Numbers  # [record, column]: the event of a variable, or the number of its list; −1: absent
+    times: Ints  #   [record, TIMES]
+
+
+class Links(NamedTuple):
+    """Records by code, newest first. Without keys all records are of one code, and nothing needs to be linked."""
+
+    keyed: bool
+    heads: Numbers  #    [code]: the newest record
+    previous: Numbers  # [record]: the one before it of the same code
+    codes: Ints  #       [record − base]
+    base: int
+    linked: Ints  #      [1]: up to which record they are linked
+
+
+class Window(NamedTuple):
+    size: int  #       negative: none
+    inclusive: bool
+    stops: bool  #     whether a record that ended too early ends a walk
+    earliest: int  #   nothing that starts before can be in a match any more (EAT, §4.3)
+
+
+class Tests(NamedTuple):
+    """What a pair must satisfy: comparisons of two attributes, then a program."""
+
+    quick: Ints  #     [test, QUICK]
+    program: Code
+    outer: Ints  #     [binding, 2]: a slot of the program, and the column of the outer record that it stands for
+    inner: Ints
+    chosen: Ints  #    [1, slot]
+    # Columns of both sides that must not hold the same event: [pair, 2].
+    clashes: Ints
+
+
+@compiled
+def link(begin: int, end: int, codes: Ints, heads: Numbers, previous: Numbers) -> None:
+    """Put records in front of the others of their code; a code of −1 is found by nobody."""
+    for record in range(begin, end):
+        code = codes[record - begin]
+        if code >= 0:
+            previous[record] = heads[code]
+            heads[code] = record
+
+
+@inlined
+def _link(links: Links) -> None:
+    """Put the next record in front of the others of its code; a code of −1 is found by nobody."""
+    record = links.linked[0]
+    code = links.codes[record - links.base]
+    if code >= 0:
+        links.previous[record] = links.heads[code]
+        links.heads[code] = record
+    links.linked[0] += 1
+
+
+@compiled
+def link_up_to(end: int, links: Links) -> None:
+    while links.linked[0] < end:
+        _link(links)
+
+
+@inlined
+def _passes(
+    tests: Tests,
+    outer: Records,
+    row: int,
+    inner: Records,
+    other: int,
+    events: Events,
+    texts: Texts,
+    groups: Groups,
+    stack: Stack,
+) -> bool:
+    for place in range(tests.clashes.shape[0]):
+        event = outer.refs[row, tests.clashes[place, 0]]
+        if event >= 0 and event == inner.refs[other, tests.clashes[place, 1]]:
+            return False
+    quick = tests.quick
+    for place in range(quick.shape[0]):
+        one, two = outer.refs[row, quick[place, OUTER]], inner.refs[other, quick[place, INNER]]
+        state = op.MISSING
+        if one >= 0 and two >= 0:
+            state = max(events.states[quick[place, OUTER_STATE], one], events.states[quick[place, INNER_STATE], two])
+        if state == op.MISSING:
+            continue
+        if state != op.VALUE:
+            return False
+        if quick[place, OF_REALS]:
+            real, against = events.reals[quick[place, OUTER_PLACE], one], events.reals[quick[place, INNER_PLACE], two]
+            if not compare_reals(quick[place, OUTCOMES], real, against):
+                return False
+        else:
+            left, right = events.ints[quick[place, OUTER_PLACE], one], events.ints[quick[place, INNER_PLACE], two]
+            order = 1 if left > right else -1 if left < right else 0
+            if not accepts(quick[place, OUTCOMES], order):
+                return False
+    if tests.program.words.size:
+        for place in range(tests.outer.shape[0]):
+            tests.chosen[0, tests.outer[place, 0]] = outer.refs[row, tests.outer[place, 1]]
+        for place in range(tests.inner.shape[0]):
+            tests.chosen[0, tests.inner[place, 0]] = inner.refs[other, tests.inner[place, 1]]
+        return holds(tests.program, events, texts, tests.chosen, 0, groups, 0, stack)
+    return True
+
+
+@compiled
+def join(
+    begin: int,
+    outer: Records,
+    codes: Ints,  #    [outer record]: which inner ones it meets
+    inner: Records,
+    size: int,  #      how many inner records there are
+    links: Links,
+    order: int,  #     BEFORE, UP_TO or EARLIER
+    swapped: bool,  #  whether the outer side's columns come first
+    floors: Ints,  #   [outer record]: the inner one must not end before; empty: no such bound (NSEQ beside the outer)
+    ceilings: Ints,  # [inner record]: the outer one must not start after; empty: no such bound (NSEQ beside the inner)
+    window: Window,
+    starts: Ints,  #   [event]: when it starts
+    time: Timeline,
+    tests: Tests,
+    events: Events,
+    texts: Texts,
+    groups: Groups,
+    stack: Stack,
+    most: int,  #      records that one outer record may make
+    out: Records,
+    written: Ints,  #  [1]
+    counts: Ints,  #   [COUNTED]
+) -> int:
+    """Write pairs in the order of the outer records; the one that makes too many, or for which there is no room."""
+    outer, inner, out, time = borrowed(outer), borrowed(inner), borrowed(out), borrowed(time)
+    tests, events, texts, groups, stack = (
+        borrowed(tests), borrowed(events), borrowed(texts), borrowed(groups), borrowed(stack),
+    )  # fmt: skip
+    codes, links = borrowed(codes), borrowed(links)
+    floors, ceilings, starts = borrowed(floors), borrowed(ceilings), borrowed(starts)
+    first_columns = outer.refs.shape[1] if swapped else inner.refs.shape[1]
+    found = written[0]
+    tried, near = 0, 0
+    for row in range(begin, codes.size):
+        code = codes[row]
+        if code < 0 or outer.times[row, START] < window.earliest:
+            continue
+        before = found
+        own_left, own_right, own_end = outer.times[row, LEFT], outer.times[row, RIGHT], outer.times[row, END]
+        lowest = floors[row] if floors.size else np.int64(-1)
+        first, last = np.int64(-1), np.int64(-1)
+        # From the newest inner record that could be met.
+        limit = own_left if order == BEFORE else own_right if order == EARLIER else own_right + 1
+        if links.keyed:
+            while links.linked[0] < size and inner.times[links.linked[0], RIGHT] < max(limit, own_right):
+                _link(links)
+            other = np.int64(links.heads[code]) if code < links.heads.size else np.int64(-1)
+        else:
+            low, high = np.int64(0), np.int64(size)
+            while low < high:
+                middle = (low + high) // 2
+                if inner.times[middle, RIGHT] < limit:
+                    low = middle + 1
+                else:
+                    high = middle
+            other = low - 1
+        while other >= 0:
+            here = other
+            other = np.int64(links.previous[here]) if links.keyed else here - 1
+            right = inner.times[here, RIGHT]
+            if right >= limit:
+                continue
+            too_old = outside(own_end - inner.times[here, END], window.size, window.inclusive)
+            if window.stops and window.size >= 0 and too_old:
+                break
+            if right < lowest:
+                break
+            tried += 1
+            if ceilings.size and own_left > ceilings[here]:
+                continue
+            start, end = inner.times[here, START], own_end
+            if order != BEFORE:
+                first, second = inner.times[here, FIRST], outer.times[row, FIRST]
+                if starts[second] < starts[first] or (starts[second] == starts[first] and second < first):
+                    first = second
+                last = max(outer.times[row, LAST], inner.times[here, LAST])
+                start, end = time.starts[first], time.ends[last]
+            if start < window.earliest:
+                continue
+            if window.size >= 0 and outside(end - start, window.size, window.inclusive):
+                continue
+            near += 1
+            if not _passes(tests, outer, row, inner, int(here), events, texts, groups, stack):
+                continue
+            if found - before == most or found == out.times.shape[0]:
+                written[0] = before
+                counts[TRIED] += tried
+                counts[NEAR] += near
+                return row
+            for column in range(first_columns):
+                out.refs[found, column] = outer.refs[row, column] if swapped else inner.refs[here, column]
+            for column in range(first_columns, out.refs.shape[1]):
+                place = column - first_columns
+                out.refs[found, column] = inner.refs[here, place] if swapped else outer.refs[row, place]
+            if order == BEFORE:
+                out.times[found, LEFT], out.times[found, RIGHT] = inner.times[here, LEFT], own_right
+                out.times[found, FIRST], out.times[found, LAST] = inner.times[here, FIRST], outer.times[row, LAST]
+            else:
+                out.times[found, LEFT] = min(inner.times[here, LEFT], own_left)
+                out.times[found, RIGHT] = max(own_right, right)
+                out.times[found, FIRST], out.times[found, LAST] = first, last
+            out.times[found, START], out.times[found, END] = start, end
+            found += 1
+    counts[TRIED] += tried
+    counts[NEAR] += near
+    written[0] = found
+    return int(codes.size)
+
+
+# Negation pushed down (Algorithm 2) ----------------------------------------------------------------------------------
+
+
+@compiled
+def last_negating(
+    bindings: Ints,  # [record, slot]: what the conditions read
+    groups: Groups,
+    ceilings: Ints,  # [record]: the left of the right neighbour
+    codes: Ints,  #    [record]
+    ends: Ints,  #     [record]: where its window ends
+    others: Ints,  #   [negated]: events of the negated class, in order
+    heads: Numbers,
+    previous: Numbers,
+    time: Timeline,
+    window: Window,
+    lasting: bool,  #  whether events last, so that the latest one need not be the one that forbids most
+    program: Code,
+    events: Events,
+    texts: Texts,
+    stack: Stack,
+    slot: int,  #      of the negated event
+    out: Ints,  #      [record]: what ends before this is forbidden; −1: nothing
+) -> None:
+    """For each record, the left of the last negated event before it that satisfies the conditions."""
+    bindings, groups, time, program = borrowed(bindings), borrowed(groups), borrowed(time), borrowed(program)
+    events, texts, stack = borrowed(events), borrowed(texts), borrowed(stack)
+    for row in range(ceilings.size):
+        out[row] = -1
+        if codes[row] < 0 or codes[row] >= heads.size:
+            continue
+        at = heads[codes[row]]
+        while at >= 0:
+            other = others[at]
+            at = previous[at]
+            if time.rights[other] >= ceilings[row]:
+                continue
+            # What would be forbidden ended before, so that the window left it behind as well.
+            if (
+                window.stops
+                and window.size >= 0
+                and outside(ends[row] - time.ends[other], window.size, window.inclusive)
+            ):
+                break
+            if time.lefts[other] <= out[row]:
+                continue
+            bindings[row, slot] = other
+            if holds(program, events, texts, bindings, row, groups, row, stack):
+                out[row] = time.lefts[other]
+                if not lasting:
+                    break
+
+
+@compiled
+def first_negating(
+    bindings: Ints,
+    groups: Groups,
+    floors: Ints,  #   [record]: the right of the left neighbour
+    codes: Ints,
+    begin: int,  #     the first negated event that was not looked at before
+    others: Ints,
+    heads: Numbers,
+    previous: Numbers,
+    time: Timeline,
+    program: Code,
+    events: Events,
+    texts: Texts,
+    stack: Stack,
+    slot: int,
+    out: Ints,  #      [record]: what starts after this is forbidden
+) -> None:
+    """For each record, the right of the first negated event after it that satisfies the conditions."""
+    bindings, groups, time, program = borrowed(bindings), borrowed(groups), borrowed(time), borrowed(program)
+    events, texts, stack = borrowed(events), borrowed(texts), borrowed(stack)
+    for row in range(floors.size):
+        if codes[row] < 0 or codes[row] >= heads.size:
+            continue
+        at = heads[codes[row]]
+        while at >= begin:
+            other = others[at]
+            at = previous[at]
+            if time.steps[other] <= floors[row]:
+                break
+            if time.lefts[other] <= floors[row] or time.rights[other] >= out[row]:
+                continue
+            bindings[row, slot] = other
+            if holds(program, events, texts, bindings, row, groups, row, stack):
+                out[row] = time.rights[other]
+
+
+# Closures (Algorithm 4) ----------------------------------------------------------------------------------------------
+
+
+@compiled
+def members(
+    begin: int,
+    bindings: Ints,  # [record, slot]: what the conditions read
+    groups: Groups,
+    floors: Ints,  #   [record]: the right of the part before; −1: the window is the bound
+    ceilings: Ints,  # [record]: the left of the part after
+    codes: Ints,
+    times: Ints,  #    [record, TIMES]
+    used: Numbers,  #  [reference]: events that the record has already, and where those of each record begin
+    offsets: Ints,
+    others: Ints,  #   [candidate]: events of the closure's class, in order
+    heads: Numbers,
+    previous: Numbers,
+    time: Timeline,
+    size: int,
+    inclusive: bool,
+    program: Code,
+    events: Events,
+    texts: Texts,
+    stack: Stack,
+    slot: int,
+    out: Numbers,  #   members, the latest of each record first
+    sizes: Ints,  #    [record]: out
+    written: Ints,  #  [1]
+) -> int:
+    """The events between two parts that satisfy the conditions; the record for which there was no room."""
+    bindings, groups, time, program = borrowed(bindings), borrowed(groups), borrowed(time), borrowed(program)
+    events, texts, stack = borrowed(events), borrowed(texts), borrowed(stack)
+    found = written[0]
+    for row in range(begin, floors.size):
+        before = found
+        at = heads[codes[row]] if 0 <= codes[row] < heads.size else np.int32(-1)
+        while at >= 0:
+            other = others[at]
+            at = previous[at]
+            if time.rights[other] >= ceilings[row]:
+                continue
+            if time.steps[other] <= floors[row]:
+                break
+            if time.lefts[other] <= floors[row]:
+                continue
+            end = time.ends[times[row, LAST]]
+            if floors[row] < 0 and size >= 0 and outside(end - time.starts[other], size, inclusive):
+                if time.closes and outside(end - time.ends[other], size, inclusive):
+                    break
+                continue
+            start = time.starts[times[row, FIRST]]
+            if ceilings[row] == FAR and size >= 0 and outside(time.ends[other] - start, size, inclusive):
+                continue
+            taken = False
+            for place in range(offsets[row], offsets[row + 1]):
+                taken |= used[place] == other
+            if taken:
+                continue
+            bindings[row, slot] = other
+            if not holds(program, events, texts, bindings, row, groups, row, stack):
+                continue
+            if found == out.size:
+                written[0] = before
+                return row
+            out[found] = other
+            found += 1
+        sizes[row] = found - before
+    written[0] = found
+    return int(floors.size)
+
+
+# Kleene components (`A+ a[]`) ----------------------------------------------------------------------------------------
+
+
+class Lists(NamedTuple):
+    """Lists of events that grow by one event; a longer one goes on from another."""
+
+    parent: Numbers  # [list]: −1: this is its first event
+    event: Numbers
+    first: Numbers
+    length: Numbers
+    number: Ints  #    [1]
+
+
+@compiled
+def grow(
+    begin: int,
+    candidates: Ints,  # events of the class, in order
+    lists: Lists,
+    maximum: int,
+    window: Window,
+    time: Timeline,
+    program: Code,  #  what an event must satisfy to follow on a list
+    chosen: Ints,  #   [1, slot]
+    slots: Ints,  #    of the first event, the one before, the one that follows
+    aggregation: Aggregation,
+    kept: Ints,  #     the slots of the aggregates
+    groups: Groups,  # [list, slot]
+    events: Events,
+    texts: Texts,
+    stack: Stack,
+) -> int:
+    """Every list that an event ends; the candidate for which there was no room."""
+    lists, time, program, groups = borrowed(lists), borrowed(time), borrowed(program), borrowed(groups)
+    events, texts, stack = borrowed(events), borrowed(texts), borrowed(stack)
+    room = lists.event.size
+    for place in range(begin, candidates.size):
+        event = candidates[place]
+        before = lists.number[0]
+        for old in range(before - 1, -2, -1):
+            if old >= 0:
+                last = lists.event[old]
+                if time.rights[last] >= time.lefts[event]:
+                    continue
+                if time.keys[last] != time.keys[event] or (maximum >= 0 and lists.length[old] >= maximum):
+                    continue
+                start = time.starts[lists.first[old]]
+                if window.size >= 0 and outside(time.ends[event] - start, window.size, window.inclusive):
+                    continue
+                chosen[0, slots[0]], chosen[0, slots[1]], chosen[0, slots[2]] = lists.first[old], last, event
+                if not holds(program, events, texts, chosen, 0, groups, old, stack):
+                    continue
+            number = lists.number[0]
+            if number == room:
+                lists.number[0] = before
+                return place
+            lists.parent[number], lists.event[number] = old, event
+            if old >= 0:
+                lists.first[number], lists.length[number] = lists.first[old], lists.length[old] + 1
+                copy(groups, old, number)
+            else:
+                lists.first[number], lists.length[number] = event, 1
+                clear(aggregation, kept, groups, number)
+            accumulate(aggregation, kept, event, events, texts, groups, number)
+            lists.number[0] += 1
+    return int(candidates.size)
+
+
+@compiled
+def spelled_out(lists: Lists, wanted: Ints, offsets: Ints, out: Numbers) -> None:
+    """The events of some lists, from the first to the last; `offsets` say where those of each begin."""
+    for place in range(wanted.size):
+        at = wanted[place]
+        for reference in range(offsets[place + 1] - 1, offsets[place] - 1, -1):
+            out[reference] = lists.event[at]
+            at = lists.parent[at]
+
+
+@compiled
+def holds_along(
+    bindings: Ints,  # [record, slot]
+    groups: Groups,
+    rows: Numbers,  #  [reference]: the events of the list of each record
+    offsets: Ints,  #  [record + 1]
+    slots: Ints,  #    of the event before, and of each one
+    aggregation: Aggregation,
+    kept: Ints,  #     the slots of the list's aggregates so far
+    program: Code,
+    events: Events,
+    texts: Texts,
+    stack: Stack,
+    out: npt.NDArray[np.bool_],
+) -> None:
+    """Whether a condition on `a[i]` holds for every i > 1."""
+    for row in range(offsets.size - 1):
+        out[row] = True
+        clear(aggregation, kept, groups, row)
+        for at in range(offsets[row], offsets[row + 1]):
+            if at > offsets[row]:
+                bindings[row, slots[0]], bindings[row, slots[1]] = rows[at - 1], rows[at]
+                if not holds(program, events, texts, bindings, row, groups, row, stack):
+                    out[row] = False
+                    break
+            accumulate(aggregation, kept, rows[at], events, texts, groups, row)

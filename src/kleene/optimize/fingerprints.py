@@ -1,0 +1,257 @@
+"""Stable names of what statistics are of: the events of a scan, a clause, the records of a sub-pattern.
+
+A fingerprint says what is asked, not how it is written: variables are named after the classes and the places of their
+components, `a.x > b.x` is `b.x < a.x`, and two trees that join the same parts in different orders have the same one. So
+what one query has measured serves every other query that asks the same, and every other plan of the same query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from hashlib import blake2b
+
+from kleene.pattern.expressions import Clause, Comparison, Literal, Node, references
+from kleene.pattern.interning import Interned, field_names
+from kleene.pattern.nodes import Component
+from kleene.plan import trees
+from kleene.plan.physical import Scan
+from kleene.plan.trees import Gap, GroupNode, Join, JoinNode, LeafNode, NegNode, TreeAbsence, UnionNode
+
+Components = Mapping[str, Component]
+
+_MIRRORED = {">": "<", ">=": "<="}
+_SYMMETRIC = ("=", "!=")
+
+
+@lru_cache(maxsize=1 << 14)
+def of_classes(component: Component) -> str:
+    """The events that could be of a component, whatever it is called."""
+    classes = (
+        f"{sorted(event_class.types)}{sorted(clause.digest.hex() for clause in event_class.predicate)}"
+        for event_class in component.classes
+    )
+    return _hashed("classes", *sorted(classes))
+
+
+def of_scan(scan: Scan) -> str:
+    """The events that satisfy what is asked of one event alone; a negated class and a positive one have the same."""
+    known = {scan.component.variable: scan.component}
+    return _hashed("scan", of_classes(scan.component), *sorted(template(c, known).text for c in scan.mask))
+
+
+def of_clause(clause: Clause, components: Components) -> str:
+    """A condition between components of these classes; of components of one class, the earlier is named first."""
+    made = template(clause, components)
+    classes = [_class_of(name, components) for name in made.variables]
+    ranks = _ranks(made.variables, classes, components)
+    return _hashed("clause", made.text, *(f"{label}{rank}" for label, rank in zip(classes, ranks, strict=True)))
+
+
+def of_node(node: trees.Node, components: Components, key: tuple[str, ...] = ()) -> str:
+    """The records that a node makes: what it joins and tests, not in which order."""
+    return sketch(node).fingerprint(components, key)
+
+
+# Clauses -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A clause with numbers for its variables, and the variables in the order of their numbers."""
+
+    text: str
+    variables: tuple[str, ...]
+
+
+def template(clause: Clause, components: Components) -> Template:
+    names = dict.fromkeys(reference.variable for reference in references(clause))
+    return _template(clause, tuple(components[name] for name in names if name in components))
+
+
+@lru_cache(maxsize=1 << 14)
+def _template(clause: Clause, named: tuple[Component, ...]) -> Template:
+    components = {component.variable: component for component in named}
+
+    def by_class(name: str) -> str:
+        return _class_of(name, components)
+
+    def position(node: Node) -> tuple[int, ...]:
+        return tuple(components[r.variable].position for r in references(node) if r.variable in components)
+
+    def one_way(literal: Literal) -> Literal:
+        if not isinstance(literal, Comparison):
+            return literal
+        left, right = literal.left, literal.right
+        if literal.operator in _MIRRORED:
+            return Comparison(_MIRRORED[literal.operator], right, left)
+        if literal.operator in _SYMMETRIC:
+            left, right = sorted((left, right), key=lambda side: (_text(side, by_class), position(side)))
+        return Comparison(literal.operator, left, right)
+
+    numbers: dict[str, int] = {}
+
+    def numbered(name: str) -> str:
+        return f"${numbers.setdefault(name, len(numbers))}"
+
+    literals = sorted(map(one_way, clause.literals), key=lambda literal: (_text(literal, by_class), position(literal)))
+    text = " or ".join(_text(literal, numbered) for literal in literals)
+    return Template(text, tuple(numbers))
+
+
+def _text(value: object, label: Callable[[str], str]) -> str:
+    if isinstance(value, Interned):
+        shown = (
+            label(getattr(value, name)) if name == "variable" else _text(getattr(value, name), label)
+            for name in field_names(type(value))
+        )
+        return f"{type(value).__name__}({','.join(shown)})"
+    if isinstance(value, Enum):
+        return value.name
+    return f"{type(value).__name__}:{value!r}"
+
+
+def _class_of(name: str, components: Components) -> str:
+    return of_classes(components[name]) if name in components else ""
+
+
+def _ranks(names: Iterable[str], classes: list[str], components: Components) -> list[int]:
+    """Of each variable, how many others of its class stand before it in the pattern."""
+    placed = [
+        (label, components[name].position if name in components else 0)
+        for name, label in zip(names, classes, strict=True)
+    ]
+    return [sum(other < position for c, other in placed if c == label) for label, position in placed]
+
+
+# Sub-patterns ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A negated class with what forbids, or a closure with what its members satisfy."""
+
+    scan: Scan
+    gap: Gap
+    conditions: tuple[Clause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """What the records of a tree node are, apart from how they are made: operators without their nesting."""
+
+    kind: Join | None
+    parts: tuple[Sketch, ...] = ()
+    scan: Scan | None = None
+    clauses: tuple[Clause, ...] = ()
+    absences: tuple[Beside, ...] = ()
+    groups: tuple[Beside, ...] = ()
+
+    def adding(
+        self,
+        clauses: Iterable[Clause] = (),
+        absences: Iterable[Beside] = (),
+        groups: Iterable[Beside] = (),
+    ) -> Sketch:
+        return replace(
+            self,
+            clauses=(*self.clauses, *clauses),
+            absences=(*self.absences, *absences),
+            groups=(*self.groups, *groups),
+        )
+
+    def fingerprint(self, components: Components, key: tuple[str, ...] = ()) -> str:
+        structure, scans = _structure(self)
+        labels = {scan.component.variable: str(number) for number, scan in enumerate(scans)}
+        clauses, absences, groups = _contents(self)
+        for group in groups:
+            labels[group.scan.component.variable] = _placed("group", group.scan, group.gap, labels)
+        lines = [_labelled(clause, components, labels) for clause in clauses]
+        for group in groups:
+            members = sorted(_labelled(clause, components, labels) for clause in group.conditions)
+            lines.append(_hashed(labels[group.scan.component.variable], *members))
+        for absence in absences:
+            own = {**labels, absence.scan.component.variable: "!"}
+            conditions = sorted(_labelled(clause, components, own) for clause in absence.conditions)
+            lines.append(_hashed(_placed("absence", absence.scan, absence.gap, labels), *conditions))
+        return _hashed("node", repr(key), structure, *sorted(lines))
+
+
+def sketch(node: trees.Node) -> Sketch:
+    match node:
+        case LeafNode(scan=scan, tests=tests):
+            return leaf(scan, tests)
+        case JoinNode():
+            absences = tuple(_beside(absence) for _, absence in node.pushed)
+            both = joined(node.kind, sketch(node.left), sketch(node.right))
+            return both.adding((*node.equalities, *node.tests), absences)
+        case UnionNode(parts=parts, tests=tests):
+            return united(map(sketch, parts), tests)
+        case GroupNode(child=child, tests=tests):
+            return sketch(child).adding(tests, groups=(Beside(node.scan, node.gap, node.members),))
+        case NegNode(child=child, absence=absence):
+            return sketch(child).adding(absences=(_beside(absence),))
+
+
+def _beside(absence: TreeAbsence) -> Beside:
+    return Beside(absence.scan, absence.gap, absence.conditions)
+
+
+def leaf(scan: Scan, tests: tuple[Clause, ...] = ()) -> Sketch:
+    return Sketch(None, scan=scan, clauses=tests)
+
+
+def joined(kind: Join, left: Sketch, right: Sketch) -> Sketch:
+    """Sequence and conjunction are associative: a join of joins of the same kind is one list."""
+    sides = [side if side.kind is kind else Sketch(kind, (side,)) for side in (left, right)]
+    made = Sketch(kind, (*sides[0].parts, *sides[1].parts))
+    for side in sides:
+        made = made.adding(side.clauses, side.absences, side.groups)
+    return made
+
+
+def united(parts: Iterable[Sketch], tests: tuple[Clause, ...] = ()) -> Sketch:
+    return Sketch(None, tuple(parts), clauses=tests)
+
+
+def _structure(made: Sketch) -> tuple[str, tuple[Scan, ...]]:
+    """The operators and scans, and the scans in an order in which the text of the pattern plays no part."""
+    if made.scan is not None:
+        component = made.scan.component
+        return f"{component.kind.name}{component.minimum},{component.maximum}:{of_scan(made.scan)}", (made.scan,)
+    parts = [_structure(part) for part in made.parts]
+    if made.kind is not Join.SEQ:
+        parts.sort(key=lambda part: (part[0], part[1][0].component.position))
+    name = "DISJ" if made.kind is None else made.kind.name
+    return f"{name}({';'.join(text for text, _ in parts)})", tuple(scan for _, scans in parts for scan in scans)
+
+
+def _contents(made: Sketch) -> tuple[list[Clause], list[Beside], list[Beside]]:
+    """What is tested, forbidden and grouped, here and in the parts."""
+    clauses, absences, groups = list(made.clauses), list(made.absences), list(made.groups)
+    for part in made.parts:
+        inner = _contents(part)
+        clauses += inner[0]
+        absences += inner[1]
+        groups += inner[2]
+    return clauses, absences, groups
+
+
+def _placed(what: str, scan: Scan, gap: Gap, labels: Mapping[str, str]) -> str:
+    before, after = (sorted(labels[name] for name in side if name in labels) for side in (gap.before, gap.after))
+    component = scan.component
+    return _hashed(what, of_scan(scan), f"{component.minimum},{component.maximum}", repr(before), repr(after))
+
+
+def _labelled(clause: Clause, components: Components, labels: Mapping[str, str]) -> str:
+    made = template(clause, components)
+    return _hashed("in", made.text, *(labels.get(name, "") for name in made.variables))
+
+
+def _hashed(*parts: str) -> str:
+    made = blake2b(digest_size=16)
+    for part in parts:
+        made.update(part.encode() + b"\0")
+    return made.hexdigest()

@@ -1,0 +1,136 @@
+"""What a pattern leaves to the search for an order: which conditions a join may look up, and what may stand low.
+
+These are the rules by which `trees.shapes` allows places and `trees.building` places conditions, here without a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from kleene.optimize.fingerprints import Beside
+from kleene.optimize.trees.logical import Logical
+from kleene.optimize.trees.shapes import Between, SequenceParts, sequence_parts
+from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references, variables
+from kleene.pattern.nodes import Component, Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence, components
+from kleene.pattern.schema import Schema
+from kleene.pattern.types import ValueType
+from kleene.plan.implied import implied_by_key
+from kleene.plan.physical import Scan
+
+# Values of these types are equal exactly when they are the same.
+_HASHED = frozenset(
+    {ValueType.INT, ValueType.STRING, ValueType.BOOL, ValueType.FLOAT, ValueType.TIMESTAMP, ValueType.ZONED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Something negated or grouped between parts."""
+
+    between: Between
+    # With the conditions that the key does not imply.
+    beside: Beside
+    # The other variables that they name.
+    named: frozenset[str]
+    # Whether it can stand anywhere but on top.
+    movable: bool
+
+    @property
+    def negated(self) -> bool:
+        return self.between.component.negated
+
+
+def places(logical: Logical, key: tuple[str, ...]) -> dict[str, Place]:
+    """Everything that is negated or grouped, by its variable, in the order of the text."""
+    found = {place.between.component.variable: place for place in _placed(logical, key, logical.pattern)}
+    # Groups by which the members of others are chosen are made on top, in the order of the text.
+    chosen_by = {name for place in found.values() if not place.negated for name in place.named if name in found}
+    return {
+        component.variable: replace(place, movable=place.movable and component.variable not in chosen_by)
+        for component in components(logical.pattern)
+        if (place := found.get(component.variable)) is not None
+    }
+
+
+def _placed(logical: Logical, key: tuple[str, ...], pattern: Pattern, in_conjunction: bool = False) -> Iterator[Place]:
+    if isinstance(pattern, Leaf):
+        return
+    if isinstance(pattern, Sequence):
+        parts = sequence_parts(pattern)
+        own = frozenset(component.variable for component in components(pattern))
+        for between in (*parts.negations, *parts.closures):
+            yield _place(logical, key, between, parts, own, in_conjunction)
+    for part in pattern.parts:
+        yield from _placed(logical, key, part, in_conjunction or isinstance(pattern, Conjunction))
+
+
+def _place(
+    logical: Logical,
+    key: tuple[str, ...],
+    between: Between,
+    parts: SequenceParts,
+    own: frozenset[str],
+    in_conjunction: bool,
+) -> Place:
+    component = between.component
+    said = (logical.negative if component.negated else logical.members).get(component.variable, ())
+    conditions = unless_implied(said, key)
+    named = frozenset(name for clause in conditions for name in variables(clause)) & present(logical)
+    named -= {component.variable}
+    movable = 0 < between.after < len(parts.joined) and named <= own
+    if component.negated:
+        movable &= all(closure.after != between.after for closure in parts.closures)
+    else:
+        movable &= not in_conjunction
+    return Place(between, Beside(Scan(component), between.gap, conditions), named, movable)
+
+
+def present(logical: Logical) -> frozenset[str]:
+    """The variables that have events in some match."""
+    return frozenset(component.variable for component in components(logical.pattern) if not component.negated)
+
+
+def can_test(pattern: Pattern, clause: Clause) -> bool:
+    """Whether the tree of a pattern has a place for a clause on its variables: an event's mask names no absent one."""
+    if isinstance(pattern, Sequence):
+        parts = sequence_parts(pattern).joined
+        return len(parts) > 1 or can_test(parts[0], clause)
+    if not isinstance(pattern, Leaf) or pattern.component.kind is not Kind.SINGLE:
+        return True
+    return all(
+        isinstance(r, Attribute) and r.variable == pattern.component.variable and r.which is Which.SINGLE
+        for r in references(clause)
+    )
+
+
+def unless_implied(clauses: Iterable[Clause], key: tuple[str, ...]) -> tuple[Clause, ...]:
+    """The conditions that are left to test, each once."""
+    return tuple(dict.fromkeys(clause for clause in clauses if not implied_by_key(clause, key)))
+
+
+def is_lookup(clause: Clause, always: Mapping[str, Component], schema: Schema) -> bool:
+    """Whether a join can look a clause between its sides up: one value on each, which every record has."""
+    literal = clause.literals[0]
+    if len(clause.literals) > 1 or not isinstance(literal, Comparison) or literal.operator != "=":
+        return False
+    one, other = literal.left, literal.right
+    if not isinstance(one, Attribute) or not isinstance(other, Attribute):
+        return False
+    if one.type is not other.type or one.type not in _HASHED:
+        return False
+    return all(
+        side.which is Which.SINGLE
+        and side.variable in always
+        and all(schema.has(name, side.attribute) for name in always[side.variable].types)
+        for side in (one, other)
+    )
+
+
+def always_bound(pattern: Pattern) -> Iterator[Component]:
+    """The components to which every match of a pattern gives events: those of a disjunction's parts are not."""
+    if isinstance(pattern, Leaf):
+        yield pattern.component
+    elif not isinstance(pattern, Disjunction):
+        for part in pattern.parts:
+            yield from always_bound(part)

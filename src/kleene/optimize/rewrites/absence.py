@@ -1,0 +1,125 @@
+"""What is known of a condition where some variables are absent (the semantics page §2, Missing)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any
+
+from kleene.pattern.expressions import (
+    Aggregate,
+    Agrees,
+    Arithmetic,
+    Attribute,
+    Clause,
+    Comparison,
+    Constant,
+    Contains,
+    IsNull,
+    Literal,
+    Negative,
+    Scope,
+    Truth,
+    Value,
+    Which,
+    references,
+)
+
+
+class _Special(Enum):
+    MISSING = "of an absent variable"
+    # Not known before there are events: it has a value or is NULL, or it may be missing, too.
+    SOME = "of an event that has it"
+    OPEN = "of an event that may lack it"
+
+
+_MISSING, _SOME, _OPEN = _Special.MISSING, _Special.SOME, _Special.OPEN
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+# Whether an attribute is there for certain: its variable is present, and all its types have the attribute.
+Has = Callable[[Attribute], bool]
+
+
+def _unsure(attribute: Attribute) -> bool:
+    return False
+
+
+def truth(clause: Clause, absent: Collection[str], has: Has = _unsure) -> bool | None:
+    """Whether a clause holds of every match without the absent variables, or of none; None when it depends."""
+    found = [_literal(literal, absent, has) for literal in clause.literals]
+    if True in found:
+        return True
+    if None in found or _speaks_of_each(clause, absent):
+        return None
+    return False
+
+
+def _speaks_of_each(clause: Clause, absent: Collection[str]) -> bool:
+    """Of every `a[i]` of an absent variable anything can be said."""
+    return any(
+        (isinstance(reference, Attribute) and reference.which in (Which.CURRENT, Which.PREVIOUS))
+        or (isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR)
+        for reference in references(clause)
+        if reference.variable in absent
+    )
+
+
+def _literal(literal: Literal, absent: Collection[str], has: Has) -> bool | None:
+    match literal:
+        case Truth(value):
+            return value
+        case Comparison(operator, left, right):
+            return _comparison(operator, _known(left, absent, has), _known(right, absent, has))
+        case Contains(left, right):
+            return _comparison(None, _known(left, absent, has), _known(right, absent, has))
+        case IsNull(operand, negated):
+            known = _known(operand, absent, has)
+            if known in (_SOME, _OPEN):
+                return None
+            return (known is None or known is _MISSING) != negated
+        case Agrees(left, variable):
+            return True if variable in absent or left.variable in absent else None
+
+
+def _comparison(operator: str | None, left: Any, right: Any) -> bool | None:
+    """Missing goes before NULL: only beside what cannot be missing does NULL decide."""
+    if _MISSING in (left, right):
+        return True
+    if _OPEN in (left, right):
+        return None
+    if left is None or right is None:
+        return False
+    if operator is None or not (_is_count(left) and _is_count(right)):
+        return None
+    return _COMPARED[operator](left, right)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _known(value: Value, absent: Collection[str], has: Has) -> Any:
+    """A constant, None for NULL, or what kind of value it will be."""
+    match value:
+        case Constant():
+            return value.value
+        case Attribute(variable):
+            return _MISSING if variable in absent else _SOME if has(value) else _OPEN
+        case Aggregate(function, variable):
+            counts = function == "count" or value.attribute is None
+            if variable in absent:
+                return 0 if counts else _MISSING
+            return _SOME if counts else _OPEN
+        case Negative(operand):
+            return _calculated(_known(operand, absent, has))
+        case Arithmetic(_, left, right):
+            return _calculated(_known(left, absent, has), _known(right, absent, has))
+    return _OPEN
+
+
+def _calculated(*operands: Any) -> Any:
+    """Missing spreads first; what else comes out is left to the executors."""
+    if _MISSING in operands:
+        return _MISSING
+    return _OPEN if _OPEN in operands else _SOME

@@ -1,0 +1,23 @@
+"""Associativity: `A ; (B ; C)` is `A ; B ; C`, and so for `&` and `|`; parentheses around one part say nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kleene.optimize.trees.logical import Logical
+from kleene.pattern.nodes import Leaf, Pattern
+from kleene.pattern.query import BoundQuery
+
+
+def flatten(logical: Logical, query: BoundQuery) -> Logical:
+    return replace(logical, pattern=_flat(logical.pattern))
+
+
+def _flat(pattern: Pattern) -> Pattern:
+    if isinstance(pattern, Leaf):
+        return pattern
+    kind = type(pattern)
+    parts: list[Pattern] = []
+    for part in map(_flat, pattern.parts):
+        parts += part.parts if not isinstance(part, Leaf) and isinstance(part, kind) else (part,)
+    return kind(tuple(parts)) if len(parts) > 1 else parts[0]

@@ -1,0 +1,63 @@
+"""De Morgan (ZStream §5.2.1): `A ; (!B & !C) ; D` is `A ; !(B | C) ; D`, one buffer to look into instead of two.
+
+The negated components of one gap have the same neighbours. Where the same is asked of them, an event that forbids a
+match through one of them would do so through any other that took its class. Whether an event lacks an attribute is
+judged by its own type, which the merge leaves as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+
+from kleene.optimize.rewrites.renaming import Meaning, meanings, renamed
+from kleene.optimize.trees.logical import Logical
+from kleene.pattern.nodes import Component, EventClass, Leaf, Pattern, Sequence, components
+from kleene.pattern.query import BoundQuery
+
+# What stands for the event of any negated component.
+_ANY_ONE = "!"
+
+
+def merge_negations(logical: Logical, query: BoundQuery) -> Logical:
+    pattern = _merged(logical.pattern, logical)
+    left = {component.variable for component in components(pattern)}
+    negative = {variable: clauses for variable, clauses in logical.negative.items() if variable in left}
+    return replace(logical, pattern=pattern, negative=negative)
+
+
+def _merged(pattern: Pattern, logical: Logical) -> Pattern:
+    if isinstance(pattern, Leaf):
+        return pattern
+    parts = tuple(_merged(part, logical) for part in pattern.parts)
+    # A part that only forbids belongs to a gap of what is around it.
+    if isinstance(pattern, Sequence) and not all(map(_is_negated, parts)):
+        parts = tuple(
+            part
+            for negated, gap in groupby(parts, _is_negated)
+            for part in (_merged_in_gap(tuple(gap), logical) if negated else gap)
+        )
+    return type(pattern)(parts)
+
+
+def _is_negated(part: Pattern) -> bool:
+    return isinstance(part, Leaf) and part.component.negated
+
+
+def _merged_in_gap(gap: tuple[Pattern, ...], logical: Logical) -> list[Pattern]:
+    """Each negated component goes to the first of which the same is asked."""
+    found: dict[frozenset[Meaning], Component] = {}
+    for component in components(Sequence(gap)):
+        asked = _asked(component, logical)
+        first = found.setdefault(asked, component)
+        found[asked] = replace(first, classes=_classes(first, component))
+    return [Leaf(component) for component in found.values()]
+
+
+def _asked(component: Component, logical: Logical) -> frozenset[Meaning]:
+    clauses = logical.negative.get(component.variable, ())
+    return meanings(renamed(clause, {component.variable: _ANY_ONE}) for clause in clauses)
+
+
+def _classes(first: Component, other: Component) -> tuple[EventClass, ...]:
+    return tuple(dict.fromkeys((*first.classes, *other.classes)))

@@ -1,0 +1,170 @@
+"""Two components of different branches become one: what that makes of the conditions, and of the names in a match.
+
+Of the two branches a match has one. So every condition must say of the one component what it said of the two: where it
+names one of them, it was true by absence (the semantics page §2, Missing) of the other branch's matches, and must stay
+true of them now that the component is there. It does when it names a variable that is still absent there, or when the
+same was asked of the other component anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kleene.optimize.rewrites.absence import truth
+from kleene.optimize.rewrites.renaming import meaning, meanings, renamed
+from kleene.optimize.trees.logical import Logical
+from kleene.pattern.expressions import Clause, variables
+from kleene.pattern.nodes import Disjunction, Leaf, Pattern, components
+from kleene.plan.trees import Alias
+
+
+@dataclass(frozen=True)
+class Merging:
+    """Two variables, the first of which stays, and what stands beside each in its branch."""
+
+    kept: str
+    merged: str
+    beside_kept: Pattern
+    beside_merged: Pattern
+
+    @cached_property
+    def only_kept(self) -> frozenset[str]:
+        """What is in the kept component's branch only, after the merge."""
+        return _names(self.beside_kept)
+
+    @cached_property
+    def only_merged(self) -> frozenset[str]:
+        return _names(self.beside_merged)
+
+
+class _Differs(Exception):
+    """A condition that one component cannot satisfy for both."""
+
+
+def merged(logical: Logical, merging: Merging) -> Logical | None:
+    """The same conditions about one component instead of two, the pattern left as it is; None when there are none."""
+    try:
+        return replace(
+            logical,
+            positive=_of_both(logical.positive, merging),
+            negative=_by_variable(logical.negative, merging),
+            members=_by_variable(logical.members, merging),
+            aliases=_aliases(logical.aliases, merging),
+        )
+    except _Differs:
+        return None
+
+
+def _names(pattern: Pattern) -> frozenset[str]:
+    return frozenset(component.variable for component in components(pattern))
+
+
+# Conditions --------------------------------------------------------------------------------------------------------
+
+
+def _of_both(clauses: Iterable[Clause], merging: Merging) -> tuple[Clause, ...]:
+    """Conditions on the matches of either branch."""
+    left: list[Clause] = []
+    of_kept: list[Clause] = []
+    of_merged: list[Clause] = []
+    without_kept = merging.only_kept | {merging.kept}
+    without_merged = merging.only_merged | {merging.merged}
+    either = without_kept | without_merged
+    for clause in clauses:
+        spoken_of = variables(clause)
+        if spoken_of.isdisjoint(either):
+            left.append(clause)
+            continue
+        named = spoken_of & {merging.kept, merging.merged}
+        if truth(clause, without_kept) and truth(clause, without_merged):
+            continue  # it compares the branches with each other, and no match has both
+        if not named:
+            left.append(clause)
+        elif named == {merging.kept} and truth(clause, without_kept):
+            left.append(clause)
+            of_kept.append(clause)
+        elif named == {merging.merged} and truth(clause, without_merged):
+            of_merged.append(renamed(clause, {merging.merged: merging.kept}))
+        else:
+            raise _Differs
+    _check_asked_of_both(of_kept, of_merged, merging.only_kept)
+    _check_asked_of_both(of_merged, of_kept, merging.only_merged)
+    known = meanings(of_kept)
+    return (*left, *(clause for clause in of_merged if meaning(clause) not in known))
+
+
+def _check_asked_of_both(clauses: Iterable[Clause], others: Iterable[Clause], absent: frozenset[str]) -> None:
+    """In the other branch, where `absent` is, a condition is true, or is asked as well."""
+    asked = meanings(others)
+    if not all(truth(clause, absent) or meaning(clause) in asked for clause in clauses):
+        raise _Differs
+
+
+def _by_variable(groups: Mapping[str, tuple[Clause, ...]], merging: Merging) -> dict[str, tuple[Clause, ...]]:
+    """Conditions on negated events and members, by the variable of those; some are of one branch alone."""
+    found: dict[str, tuple[Clause, ...]] = {}
+    for name, clauses in groups.items():
+        if name in merging.only_kept:
+            found[name] = _unnamed(clauses, merging.merged, merging.only_merged)
+        elif name in merging.only_merged:
+            left = _unnamed(clauses, merging.kept, merging.only_kept)
+            found[name] = tuple(renamed(clause, {merging.merged: merging.kept}) for clause in left)
+        else:
+            found[name] = _of_both(clauses, merging)
+    return found
+
+
+def _unnamed(clauses: Iterable[Clause], other: str, beside: frozenset[str]) -> tuple[Clause, ...]:
+    """Conditions of one branch without those that are true since they name the component of the other."""
+    naming = [clause for clause in clauses if other in variables(clause)]
+    if not all(truth(clause, beside | {other}) for clause in naming):
+        raise _Differs
+    return tuple(clause for clause in clauses if clause not in naming)
+
+
+# Names -------------------------------------------------------------------------------------------------------------
+
+
+def _aliases(aliases: Iterable[Alias], merging: Merging) -> tuple[Alias, ...]:
+    """How a match tells which name to show: by variables that only matches with that name have."""
+    earlier = [_after(alias, merging) for alias in aliases]
+    own = [alias for alias in earlier if alias.of == merging.merged]
+    found = [replace(alias, of=merging.kept) if alias in own else alias for alias in earlier]
+    found.append(Alias(merging.merged, merging.kept, _telling(merging.beside_merged, own)))
+    if not all(alias.when for alias in found):
+        raise _Differs
+    return tuple(found)
+
+
+def _after(alias: Alias, merging: Merging) -> Alias:
+    """What the kept component tells from now on: only what both told."""
+    both = {merging.kept, merging.merged}
+    told = both <= {*alias.when}
+    when = (name for name in alias.when if name not in both or (told and name == merging.kept))
+    return replace(alias, when=tuple(when))
+
+
+def _telling(part: Pattern, aliases: Iterable[Alias]) -> tuple[str, ...]:
+    """The variables of a part that are present only where a component beside it is shown under its own name."""
+    elsewhere = {name for alias in aliases for name in alias.when}
+    present = _present(part)
+    otherwise = {name for names in present if not elsewhere.isdisjoint(names) for name in names}
+    telling = [c.variable for c in components(part) if not c.negated and c.variable not in otherwise]
+    if not all(set(telling) & names for names in present if elsewhere.isdisjoint(names)):
+        raise _Differs
+    return tuple(telling)
+
+
+def _present(pattern: Pattern) -> list[frozenset[str]]:
+    """The variables of each alternative that a part stands for."""
+    if isinstance(pattern, Leaf):
+        return [frozenset() if pattern.component.negated else frozenset({pattern.component.variable})]
+    if isinstance(pattern, Disjunction):
+        return [names for part in pattern.parts for names in _present(part)]
+    found = [frozenset[str]()]
+    for part in pattern.parts:
+        options = _present(part)
+        found = [left | right for left in found for right in options]
+    return found

@@ -1,0 +1,23 @@
+"""Distributivity of conjunctions: `(A & B) | (A & C)` is `A & (B | C)`, wherever in them A stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kleene.optimize.rewrites.pulling import pull
+from kleene.optimize.trees.logical import Logical
+from kleene.pattern.nodes import Conjunction, Leaf, Pattern
+from kleene.pattern.query import BoundQuery
+
+
+def pull_common_conjunct(logical: Logical, query: BoundQuery) -> Logical:
+    return pull(logical, _conjuncts, lambda conjunct, rest: Conjunction((conjunct, rest)))
+
+
+def _conjuncts(branch: Pattern) -> Iterator[tuple[Leaf, Pattern]]:
+    if not isinstance(branch, Conjunction) or len(branch.parts) < 2:
+        return
+    for place, part in enumerate(branch.parts):
+        if isinstance(part, Leaf):
+            rest = (*branch.parts[:place], *branch.parts[place + 1 :])
+            yield part, rest[0] if len(rest) == 1 else Conjunction(rest)

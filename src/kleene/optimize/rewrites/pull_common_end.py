@@ -1,0 +1,21 @@
+"""Distributivity at the end of sequences: `(A ; C) | (B ; C)` is `(A | B) ; C`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kleene.optimize.rewrites.pulling import pull, sequence_of
+from kleene.optimize.trees.logical import Logical
+from kleene.pattern.nodes import Leaf, Pattern, Sequence
+from kleene.pattern.query import BoundQuery
+
+
+def pull_common_end(logical: Logical, query: BoundQuery) -> Logical:
+    return pull(logical, _ends, lambda end, rest: Sequence((rest, end)))
+
+
+def _ends(branch: Pattern) -> Iterator[tuple[Leaf, Pattern]]:
+    if isinstance(branch, Sequence) and len(branch.parts) > 1:
+        *rest, end = branch.parts
+        if isinstance(end, Leaf):
+            yield end, sequence_of(rest)

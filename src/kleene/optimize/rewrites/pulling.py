@@ -1,0 +1,114 @@
+"""What two branches of a disjunction have in common, pulled out of it (ZStream §5.2.1): one rule a place to look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from kleene.optimize.rewrites.merging import Merging, merged
+from kleene.optimize.rewrites.renaming import Meaning, meaning, renamed
+from kleene.optimize.trees.logical import Logical
+from kleene.pattern import nodes
+from kleene.pattern.expressions import variables
+from kleene.pattern.nodes import Conjunction, Disjunction, EventClass, Kind, Leaf, Pattern
+
+# The leaves of a branch that could be pulled, each with what is left of the branch.
+Leaves = Callable[[Pattern], Iterator[tuple[Leaf, Pattern]]]
+# A leaf beside what was left of the branches.
+Beside = Callable[[Leaf, Pattern], Pattern]
+
+# What conditions ask of a variable by itself, and the name that stands for it there.
+_Asked = Mapping[str, frozenset[Meaning]]
+_ALIKE = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    branch: int
+    leaf: Leaf
+    rest: Pattern
+
+
+def pull(logical: Logical, leaves: Leaves, beside: Beside) -> Logical:
+    """Every leaf that two branches have in common and that can be pulled, pulled; the first one's variable stays."""
+    # A component asks for itself what the one that it takes in does, so this stays true.
+    asked = _asked_alone(logical)
+    while (simpler := _pulled_once(logical, leaves, beside, asked)) is not None:
+        logical = simpler
+    return logical
+
+
+def _pulled_once(logical: Logical, leaves: Leaves, beside: Beside, asked: _Asked) -> Logical | None:
+    for disjunction in _disjunctions(logical.pattern):
+        for one, other in _alike(disjunction, leaves, asked):
+            merging = Merging(one.leaf.component.variable, other.leaf.component.variable, one.rest, other.rest)
+            simpler = merged(logical, merging)
+            if simpler is not None:
+                joined = beside(one.leaf, _either(one.rest, other.rest))
+                parts = [joined if n == one.branch else part for n, part in enumerate(disjunction.parts)]
+                del parts[other.branch]
+                instead = Disjunction(tuple(parts)) if len(parts) > 1 else joined
+                return replace(simpler, pattern=_replaced(logical.pattern, disjunction, instead))
+    return None
+
+
+def _either(one: Pattern, other: Pattern) -> Disjunction:
+    """Branches that join one after the other stand in one list."""
+    return Disjunction((*(one.parts if isinstance(one, Disjunction) else (one,)), other))
+
+
+def sequence_of(parts: Sequence[Pattern]) -> Pattern:
+    return parts[0] if len(parts) == 1 else nodes.Sequence(tuple(parts))
+
+
+def _disjunctions(pattern: Pattern) -> Iterator[Disjunction]:
+    if isinstance(pattern, Leaf):
+        return
+    if isinstance(pattern, Disjunction):
+        yield pattern
+    for part in pattern.parts:
+        yield from _disjunctions(part)
+
+
+def _replaced(pattern: Pattern, old: Pattern, new: Pattern) -> Pattern:
+    if pattern is old:
+        return new
+    if isinstance(pattern, Leaf):
+        return pattern
+    return type(pattern)(tuple(_replaced(part, old, new) for part in pattern.parts))
+
+
+def _asked_alone(logical: Logical) -> _Asked:
+    found: dict[str, set[Meaning]] = {}
+    for clause in logical.positive:
+        named = variables(clause)
+        if len(named) == 1:
+            (name,) = named
+            found.setdefault(name, set()).add(meaning(renamed(clause, {name: _ALIKE})))
+    return {name: frozenset(said) for name, said in found.items()}
+
+
+def _alike(disjunction: Disjunction, leaves: Leaves, asked: _Asked) -> Iterator[tuple[_Candidate, _Candidate]]:
+    """Pairs of single components of the same classes of which the same is asked, in different branches."""
+    groups: dict[tuple[tuple[EventClass, ...], frozenset[Meaning]], list[_Candidate]] = {}
+    for number, branch in enumerate(disjunction.parts):
+        for leaf, rest in leaves(branch):
+            component = leaf.component
+            if component.kind is Kind.SINGLE and not component.negated and _stands_alone(rest):
+                alike = component.classes, asked.get(component.variable, frozenset())
+                groups.setdefault(alike, []).append(_Candidate(number, leaf, rest))
+    for group in groups.values():
+        yield from ((one, other) for one, other in combinations(group, 2) if one.branch != other.branch)
+
+
+def _stands_alone(part: Pattern) -> bool:
+    """Whether a part begins and ends with what takes events by itself.
+
+    A negation or a closure at an edge is bounded by what stands outside, and may not be nested without it.
+    """
+    if isinstance(part, Leaf):
+        return not part.component.negated and part.component.kind is not Kind.CLOSURE
+    if isinstance(part, Conjunction | Disjunction):
+        return all(map(_stands_alone, part.parts))
+    return _stands_alone(part.parts[0]) and _stands_alone(part.parts[-1])

@@ -1,0 +1,260 @@
+"""Refuse an ill-formed tree plan before it runs: every condition is tested once, where its events are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from kleene.pattern.expressions import (
+    Aggregate,
+    Agrees,
+    Arithmetic,
+    Attribute,
+    Clause,
+    Comparison,
+    Contains,
+    IsNull,
+    Literal,
+    Negative,
+    Scope,
+    Truth,
+    Value,
+    Which,
+    references,
+    variables,
+)
+from kleene.pattern.nodes import Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence, components
+from kleene.pattern.query import BoundQuery
+from kleene.plan.implied import implied_by_key
+from kleene.plan.physical import IllFormedPlan
+from kleene.plan.trees import (
+    GroupNode,
+    Join,
+    JoinNode,
+    LeafNode,
+    NegNode,
+    Node,
+    Side,
+    TreeAbsence,
+    TreePlan,
+    UnionNode,
+    children,
+    variables_bound,
+    walk,
+)
+
+
+def check_tree(query: BoundQuery, plan: TreePlan) -> TreePlan:
+    """The plan itself, or an error that names the rule it breaks."""
+    _check_components(plan)
+    _check_structure(plan)
+    present = frozenset(variables_bound(plan.root))
+    for node in walk(plan.root):
+        _check_tests(node, present)
+        _check_sides(node, present)
+        _check_absences(node, present)
+    _check_group_members(plan, present)
+    _check_branches(plan.root, inside=False)
+    _check_complete(query, plan)
+    return plan
+
+
+# What is bound ----------------------------------------------------------------------------------------------------
+
+
+def _check_components(plan: TreePlan) -> None:
+    """Every component of the pattern stands in the tree once, as what it is."""
+    expected = tuple(components(plan.pattern))
+    leaves = [node.scan.component for node in walk(plan.root) if isinstance(node, LeafNode)]
+    groups = [node.scan.component for node in plan.groups]
+    negated = [absence.scan.component for absence in plan.absences]
+    for what, found, own in (
+        ("single and Kleene", leaves, [c for c in expected if not c.negated and c.kind is not Kind.CLOSURE]),
+        ("closed", groups, [c for c in expected if not c.negated and c.kind is Kind.CLOSURE]),
+        ("negated", negated, [c for c in expected if c.negated]),
+    ):
+        if sorted(c.variable for c in found) != sorted(c.variable for c in own) or set(found) != set(own):
+            names = ", ".join(sorted(component.variable for component in found))
+            raise IllFormedPlan(f"the {what} components of the pattern stand in the tree once each, not: {names}")
+
+
+_MEANING = {Join.SEQ: Sequence, Join.CONJ: Conjunction}
+
+
+def _check_structure(plan: TreePlan) -> None:
+    """Two events are joined by what joins them in the pattern, and a sequence in its order."""
+    paths = dict(_paths(plan.pattern, ()))
+    for node in walk(plan.root):
+        if not isinstance(node, JoinNode | UnionNode):
+            continue
+        expected = Disjunction if isinstance(node, UnionNode) else _MEANING[node.kind]
+        sides = [variables_bound(child) for child in children(node)]
+        for number, left in enumerate(sides):
+            for right in chain.from_iterable(sides[number + 1 :]):
+                for name in left:
+                    kind, ordered = _meeting(paths[name], paths[right])
+                    if kind is not expected or (kind is Sequence and not ordered):
+                        raise IllFormedPlan(f"`{name}` and `{right}` meet otherwise in the pattern")
+
+
+_Path = tuple[tuple[type, int], ...]
+
+
+def _paths(pattern: Pattern, above: _Path) -> Iterator[tuple[str, _Path]]:
+    if isinstance(pattern, Leaf):
+        yield pattern.component.variable, above
+        return
+    for number, part in enumerate(pattern.parts):
+        yield from _paths(part, (*above, (type(pattern), number)))
+
+
+def _meeting(left: _Path, right: _Path) -> tuple[type, bool]:
+    """What holds two components together, and whether it names them in this order."""
+    return next((kind, place < other) for (kind, place), (_, other) in zip(left, right, strict=False) if place != other)
+
+
+# What is tested ---------------------------------------------------------------------------------------------------
+
+
+def tests_of(node: Node) -> tuple[Clause, ...]:
+    """The clauses of P₊ that a node tests."""
+    match node:
+        case LeafNode(scan=scan, tests=tests):
+            return (*scan.mask, *tests)
+        case JoinNode(equalities=equalities, tests=tests):
+            return (*equalities, *tests)
+        case UnionNode(tests=tests) | GroupNode(tests=tests):
+            return tests
+        case NegNode():
+            return ()
+
+
+def _check_tests(node: Node, present: frozenset[str]) -> None:
+    known = frozenset(variables_bound(node))
+    for clause in tests_of(node):
+        if (variables(clause) & present) - known:
+            raise IllFormedPlan(f"a test needs an event that is not bound yet: {clause}")
+    if isinstance(node, LeafNode | GroupNode) and any(
+        variables(clause) - {node.scan.component.variable, ""} for clause in node.scan.mask
+    ):
+        raise IllFormedPlan(f"the mask of `{node.scan.component.variable}` names another variable")
+
+
+def _check_sides(node: Node, present: frozenset[str]) -> None:
+    if not isinstance(node, JoinNode):
+        return
+    for clause in node.equalities:
+        named = sorted(variables(clause))
+        on_left = [name in variables_bound(node.left) for name in named]
+        if sorted(on_left) != [False, True] or not set(named) <= present:
+            raise IllFormedPlan(f"an equality is of one event on each side: {clause}")
+
+
+def _check_absences(node: Node, present: frozenset[str]) -> None:
+    if isinstance(node, NegNode):
+        _check_absence(node.absence, node.child, present)
+        _check_bounds(node.absence.gap.before, node.absence.gap.after, node.child, present)
+    if isinstance(node, JoinNode):
+        for side, absence in node.pushed:
+            _check_absence(absence, node.left if side is Side.LEFT else node.right, present)
+            gap, left, right = absence.gap, variables_bound(node.left), variables_bound(node.right)
+            if not gap.before or not gap.after or not {*gap.before} <= {*left} or not {*gap.after} <= {*right}:
+                raise IllFormedPlan(f"`{absence.scan.component.variable}` does not stand between the sides of its join")
+
+
+def _check_absence(absence: TreeAbsence, side: Node, present: frozenset[str]) -> None:
+    for clause in absence.conditions:
+        if (variables(clause) & present) - {*variables_bound(side)}:
+            raise IllFormedPlan(f"what forbids `{absence.scan.component.variable}` is not known there: {clause}")
+
+
+def _check_group_members(plan: TreePlan, present: frozenset[str]) -> None:
+    """What chooses members may name other groups; those that are made later count as absent."""
+    grouped = {group.scan.component.variable for group in plan.groups}
+    for group in plan.groups:
+        _check_bounds(group.gap.before, group.gap.after, group.child, present - grouped)
+        for clause in group.members:
+            if (variables(clause) & present) - grouped - {*variables_bound(group.child)}:
+                raise IllFormedPlan(f"a member is compared with an event that is not bound yet: {clause}")
+
+
+def _check_bounds(before: tuple[str, ...], after: tuple[str, ...], child: Node, present: frozenset[str]) -> None:
+    known = {*variables_bound(child)}
+    if not {*before, *after} <= known:
+        raise IllFormedPlan("the neighbours are not bound yet")
+    if (not before or not after) and not present <= known:
+        raise IllFormedPlan("the window bounds an end of whole records only")
+
+
+def _check_branches(node: Node, *, inside: bool) -> None:
+    """Records of another branch do not see a test, so that it must hold of them."""
+    if inside:
+        for clause in tests_of(node):
+            if not holds_when_absent(clause):
+                raise IllFormedPlan(f"another branch would have to test this: {clause}")
+    for child in children(node):
+        _check_branches(child, inside=inside or isinstance(node, UnionNode))
+
+
+def _check_complete(query: BoundQuery, plan: TreePlan) -> None:
+    """Each condition is tested once, or the key implies it; what a rewrite merged has the conditions it was given."""
+    merged = {name for alias in plan.aliases for name in (alias.variable, alias.of)}
+
+    def expected(clauses: Iterable[Clause]) -> list[Clause]:
+        kept = (clause for clause in clauses if not implied_by_key(clause, plan.key))
+        return [clause for clause in kept if not variables(clause) & merged]
+
+    tested = [*chain.from_iterable(map(tests_of, walk(plan.root))), *plan.after]
+    for clause in expected(query.conditions.positive):
+        if tested.count(clause) != 1:
+            raise IllFormedPlan(f"tested {tested.count(clause)} times: {clause}")
+    chosen: list[tuple[str, tuple[Clause, ...], Mapping[str, tuple[Clause, ...]]]] = [
+        *((a.scan.component.variable, (*a.scan.mask, *a.conditions), query.conditions.negative) for a in plan.absences),
+        *((g.scan.component.variable, (*g.scan.mask, *g.members), query.conditions.members) for g in plan.groups),
+    ]
+    for name, found, said in chosen:
+        for clause in expected(said.get(name, ())):
+            if found.count(clause) != 1:
+                raise IllFormedPlan(f"tested {found.count(clause)} times of `{name}`: {clause}")
+
+
+# Absence ----------------------------------------------------------------------------------------------------------
+
+
+def holds_when_absent(clause: Clause) -> bool:
+    """Whether a clause is true of a match in which all its variables are absent (the semantics page §2, Missing)."""
+    return any(map(_iterates, references(clause))) or any(map(_literal_holds, clause.literals))
+
+
+def _iterates(reference: object) -> bool:
+    """What is said of each `a[i]` is true where there is none."""
+    if isinstance(reference, Attribute):
+        return reference.which in (Which.CURRENT, Which.PREVIOUS)
+    return isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR
+
+
+def _literal_holds(literal: Literal) -> bool:
+    match literal:
+        case Comparison(_, left, right) | Contains(left, right, _):
+            return _is_missing(left) or _is_missing(right)
+        case IsNull(operand, negated):
+            return not negated and _is_missing(operand)
+        case Truth(value):
+            return value
+        case Agrees():
+            return True
+
+
+def _is_missing(value: Value) -> bool:
+    """Missing spreads through arithmetic; a count of nothing is 0."""
+    match value:
+        case Attribute():
+            return True
+        case Aggregate(function=function, attribute=attribute):
+            return function != "count" and attribute is not None
+        case Negative(operand):
+            return _is_missing(operand)
+        case Arithmetic(_, left, right):
+            return _is_missing(left) or _is_missing(right)
+        case _:
+            return False

@@ -1,0 +1,41 @@
+"""What a plan was expected to cost, and what it did: plain numbers, for whoever shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kleene.plan.trees import Alternative
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCost:
+    """One node of a tree in the time of one window: combinations tried, records made, and what that costs."""
+
+    tried: float
+    made: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Costed:
+    """What the optimiser expects of one alternative, in events touched in the time of one window."""
+
+    total: float
+    # Of a tree: in the order of `plan.trees.walk`, children before their parents.
+    nodes: tuple[NodeCost, ...] = ()
+    # The next best way to run it, and what that would cost.
+    runner_up: Alternative | None = None
+    runner_up_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What an executor counted of one alternative since its plan was last changed."""
+
+    # Of a tree: combinations tried and records made, in the order of `plan.trees.walk`.
+    nodes: tuple[tuple[int, int], ...]
+    # How many windows long the events were that it saw.
+    windows: float
+    # Rounds in which something was assembled, and how often the plan was changed so far.
+    rounds: int = 0
+    changes: int = 0
