@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kleene.optimize.merge_runs import merge_runs
-from kleene.optimize.planner import RULES, Alternative, Rule, basic_plan, plan_query
+from kleene.optimize.planner import RULES, LinePlan, Rule, basic_plan, plan_query
 from kleene.optimize.push_equivalence import push_equivalence, push_other_equivalences
 from kleene.optimize.push_negation import push_negation
 from kleene.optimize.push_simple_predicates import push_simple_predicates
@@ -36,7 +36,7 @@ Shown = dict[str, list[str]]
 def made(text: str, *rules: Rule) -> tuple[AutomatonPlan, BoundQuery]:
     """The basic plan of a query with one alternative, after these rules."""
     query = Query(text).bind()
-    plan: Alternative = basic_plan(query, query.alternatives[0])
+    plan: LinePlan = basic_plan(query, query.alternatives[0])
     for rule in rules:
         plan = rule(plan, query)
     assert isinstance(plan, AutomatonPlan)
@@ -246,7 +246,7 @@ def test_all_rules_together() -> None:
 
 def test_every_rule_leaves_a_plan_that_is_checked() -> None:
     query = Query(STOCK).bind()
-    plan: Alternative = basic_plan(query, query.alternatives[0])
+    plan: LinePlan = basic_plan(query, query.alternatives[0])
     for _, rule in RULES:
         plan = rule(plan, query)
         check(Plan(query, (plan,)))

@@ -16,12 +16,16 @@ from kleene.engine.arrivals import Arrivals
 from kleene.engine.budget import Accounts
 from kleene.engine.held import Held, reach, selects_in_stream
 from kleene.engine.statistics import Statistics
+from kleene.engine.trees.executor import TreeExecutor
+from kleene.engine.trees.planning import Planning
 from kleene.engine.windows import has_negated_end
 from kleene.errors import UnboundedState
 from kleene.frames.rows import BadRow
 from kleene.lang.tree import OutputMode
 from kleene.optimize.planner import plan_query
+from kleene.optimize.statistics import Statistics as EventStatistics
 from kleene.pattern.query import BoundQuery
+from kleene.plan.costs import Measured
 from kleene.plan.physical import Plan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Policy, Settings
@@ -41,20 +45,42 @@ class Batch:
 
 
 class Engine:
-    def __init__(self, query: BoundQuery, settings: Settings | None = None, plan: Plan | None = None) -> None:
+    def __init__(
+        self,
+        query: BoundQuery,
+        settings: Settings | None = None,
+        plan: Plan | None = None,
+        statistics: EventStatistics | None = None,
+    ) -> None:
         """An engine for a query bound to the columns of its events; `NotCompilable` when it needs the reference.
 
-        plan   how it runs, where that is not left to the planner
+        plan         how it runs to the end, where that is not left to the planner
+        statistics   what is known of the events; otherwise the first of them are looked at
         """
         self.query, self.settings = query, settings or Settings()
-        self.plan: Plan = plan or plan_query(query, self.settings)
-        if self.plan.fallback is not None:
-            raise NotCompilable(self.plan.fallback.reason)
+        self._first_plan = plan or plan_query(query, self.settings, statistics)
+        if self._first_plan.fallback is not None:
+            raise NotCompilable(self._first_plan.fallback.reason)
+        self._planning = None if plan is not None else Planning.of(query, self.settings, self._first_plan, statistics)
         self._accounts = Accounts(self.settings.budget)
         self._arrivals = Arrivals(query.schema)
         self._held: Held | None = None
         self._step = 0
         self._total = Statistics()
+
+    @property
+    def plan(self) -> Plan:
+        """How it runs, as far as that is known before the first events."""
+        return self._first_plan if self._held is None else self._held.plan
+
+    @property
+    def measured(self) -> tuple[Measured | None, ...]:
+        """What the trees of its plan counted; None for what is no tree."""
+        if self._held is None:
+            return (None,) * len(self.plan.alternatives)
+        return tuple(
+            executor.measured if isinstance(executor, TreeExecutor) else None for executor in self._held.executors
+        )
 
     # Life
 
@@ -147,7 +173,7 @@ class Engine:
         if table is None:
             return Batch()
         if self._held is None:
-            self._held = Held(self.query, self.plan, self.settings, self._accounts, table)
+            self._held = self._holding(table)
         held = self._held
         arrived, self._step = held.arrived(table, self._step)
         held.take_in(arrived)
@@ -158,6 +184,9 @@ class Engine:
             self._within_budget()
         relevant = Statistics(relevant=arrived.rows.num_rows)
         return Batch(made.matches, made.timeouts, made.compressed, statistics=relevant)
+
+    def _holding(self, table: pa.Table) -> Held:
+        return Held(self.query, self._first_plan, self.settings, self._accounts, table, self._planning)
 
     def _within_budget(self) -> None:
         most = self.settings.budget.state_bytes
@@ -193,7 +222,7 @@ class Engine:
         engine._arrivals.restore(state.waiting, state.watermark, state.rows)
         engine._step = state.step
         if state.held is not None:
-            engine._held = Held(query, engine.plan, engine.settings, engine._accounts, state.held.rows)
+            engine._held = engine._holding(state.held.rows)
             engine._held.restore(state.held, state.watermark)
         return engine
 

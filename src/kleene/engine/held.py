@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from kleene.engine.store import Arrived, EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import integers
 from kleene.engine.trees.executor import TreeExecutor
+from kleene.engine.trees.planning import Planning
 from kleene.engine.windows import Closing, has_negated_end, has_negated_start
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.expression import Ints
@@ -30,7 +31,6 @@ from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.clock import Window
 from kleene.pattern.expressions import Clause, Node, references
 from kleene.pattern.query import BoundQuery
-from kleene.plan.layout import Column
 from kleene.plan.physical import AutomatonPlan, Plan
 from kleene.plan.settings import Settings
 from kleene.plan.trees import Alternative, TreePlan
@@ -45,9 +45,21 @@ _HIGHEST = 2**62
 class Held:
     """What an engine holds: events, their partitions, executors."""
 
-    def __init__(self, query: BoundQuery, plan: Plan, settings: Settings, accounts: Accounts, table: pa.Table) -> None:
-        """Nothing yet; of the table only the columns matter."""
+    def __init__(
+        self,
+        query: BoundQuery,
+        plan: Plan,
+        settings: Settings,
+        accounts: Accounts,
+        table: pa.Table,
+        planning: Planning | None = None,
+    ) -> None:
+        """Nothing yet; of the table only the columns matter.
+
+        planning   who finds better plans; None: the plan is not to be changed
+        """
         self._query, self._plan, self._settings, self._accounts = query, plan, settings, accounts
+        self._planning = planning
         check_returns(query, table.schema)
         self.strings = StringPool()
         self._empty = table.slice(0, 0)
@@ -55,23 +67,43 @@ class Held:
         columns = ColumnStore.from_table(self._empty, self._columns, query.schema, self.strings)
         self.store = EventStore(columns, self._empty, query.schema)
         self._intake = Intake(query, self._columns, self.strings)
-        self._routing = {
-            alternative.key: (KeyCoder(alternative.key, self.strings), Growing(np.zeros(0, np.int64)))
-            for alternative in plan.alternatives
-            if alternative.key != query.partition
-        }
-        self.executors = [self._executor(alternative, columns.columns) for alternative in plan.alternatives]
+        self._layout = columns.columns
+        self._begin(plan)
         self._late = any(map(has_negated_end, plan.alternatives))
         self._selection = Selection(query, settings, accounts, self.strings, late=self._late)
 
-    def _executor(self, plan: Alternative, columns: Mapping[str, Column]) -> Executor:
-        query, strings, accounts = self._query, self.strings, self._accounts
+    def _begin(self, plan: Plan) -> None:
+        """Run a plan, of which nothing has seen any event."""
+        self._plan = plan
+        self._routing = {
+            alternative.key: (KeyCoder(alternative.key, self.strings), Growing(np.zeros(0, np.int64)))
+            for alternative in plan.alternatives
+            if alternative.key != self._query.partition
+        }
+        self.executors = [self._executor(number, alternative) for number, alternative in enumerate(plan.alternatives)]
+
+    def _executor(self, number: int, plan: Alternative) -> Executor:
+        query, columns, strings, accounts = self._query, self._layout, self.strings, self._accounts
         if isinstance(plan, AutomatonPlan):
             alone = len(self._plan.alternatives) == 1
             return AutomatonExecutor(query, plan, columns, strings, accounts, alone=alone)
         if isinstance(plan, TreePlan):
-            return TreeExecutor(query, plan, columns, strings, accounts)
+            adapter = None if self._planning is None else self._planning.adapter(number, plan, columns, strings)
+            return TreeExecutor(query, plan, columns, strings, accounts, self._settings, adapter)
         return SequenceExecutor(query, plan, columns, strings, accounts)
+
+    @property
+    def plan(self) -> Plan:
+        """As it runs now."""
+        running = tuple(
+            executor.plan if isinstance(executor, TreeExecutor) else alternative
+            for executor, alternative in zip(self.executors, self._plan.alternatives, strict=True)
+        )
+        costs = tuple(
+            executor.costs or cost if isinstance(executor, TreeExecutor) else cost
+            for executor, cost in zip(self.executors, self._plan.costs, strict=False)
+        )
+        return replace(self._plan, alternatives=running, costs=costs)
 
     def arrived(self, table: pa.Table, step: int) -> tuple[Arrived, int]:
         """The events of a table that some component could use, and the step that comes after it."""
@@ -80,6 +112,10 @@ class Held:
     def take_in(self, arrived: Arrived) -> None:
         """Hold events, and let every executor see them."""
         in_partition = arrived.partition >= 0
+        if self._planning is not None and not self.store.size and len(in_partition):
+            better = self._planning.first_plan(arrived, self._layout, self.strings)
+            if better is not None:
+                self._begin(better)
         bits = [executor.bits(arrived.columns, in_partition) for executor in self.executors]
         useful = np.zeros(len(in_partition), np.bool_)
         for made in bits:
@@ -192,7 +228,8 @@ class Held:
 
     def rebuilt(self, numbers: Ints, watermark: int | None) -> Held:
         """Made anew from some of the events."""
-        fresh = Held(self._query, self._plan, self._settings, self._accounts, self._empty)
+        planning = None if self._planning is None else self._planning.again()
+        fresh = Held(self._query, self.plan, self._settings, self._accounts, self._empty, planning)
         fresh.restore(self.saved(numbers), watermark)
         for executor, before in zip(fresh.executors, self.executors, strict=True):
             executor.count_from(before)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """From a bound query to a physical plan: the executor of each alternative, and the rules that improve a basic plan.
 
 Sequences of single events in which every combination counts go to stacks (SASE §3–4), other lines to the automaton
-(SASE+ §3–5). What is no line stays on the reference evaluator.
+(SASE+ §3–5). What is no line is a tree of joins (ZStream §4–5), and so is a line for which that costs less.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kleene.lang.tree import OutputMode, SelectionStrategy
+from kleene.optimize.choosing import cheapest, trees
 from kleene.optimize.merge_runs import merge_runs
 from kleene.optimize.push_equivalence import push_equivalence, push_other_equivalences
 from kleene.optimize.push_negation import push_negation
@@ -16,17 +17,18 @@ from kleene.optimize.push_simple_predicates import push_simple_predicates
 from kleene.optimize.push_to_construction import push_to_construction
 from kleene.optimize.push_to_edges import push_to_edges
 from kleene.optimize.push_window import push_window
-from kleene.optimize.trees.building import basic, why_not_trees
+from kleene.optimize.statistics import Statistics
+from kleene.optimize.trees.building import why_not_trees
 from kleene.pattern.conditions import Line, place
 from kleene.pattern.expressions import Aggregate, Agrees, references
 from kleene.pattern.nodes import Kind, Pattern, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
 from kleene.plan.physical import Absence, AutomatonPlan, Edge, Plan, ReferencePlan, Scan, SequencePlan, StatePlan
-from kleene.plan.settings import Budget, Policy, Settings
+from kleene.plan.settings import Budget, Executor, Policy, Settings
 
-Alternative = SequencePlan | AutomatonPlan
-Rule = Callable[[Alternative, BoundQuery], Alternative]
+LinePlan = SequencePlan | AutomatonPlan
+Rule = Callable[[LinePlan, BoundQuery], LinePlan]
 
 RULES: tuple[tuple[str, Rule], ...] = (
     ("push_simple_predicates", push_simple_predicates),
@@ -43,36 +45,63 @@ RULES: tuple[tuple[str, Rule], ...] = (
 MOST_COMPONENTS = 60
 
 
-def plan_query(query: BoundQuery, settings: Settings | None = None) -> Plan:
-    """The plan of a query; one that no executor can run yet stays on the reference evaluator, with the reason."""
-    if why_not(query) is not None:
-        return _as_trees(query)
+def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: Statistics | None = None) -> Plan:
+    """The plan of a query; one that no executor can run yet stays on the reference evaluator, with the reason.
+
+    statistics   what is known of its events; where nothing is, lines stay on the executors of lines
+    """
     settings = settings or Settings()
+    known = statistics or Statistics()
+    trees_reason = why_not_trees(query)
+    if why_not(query) is not None:
+        if trees_reason is not None:
+            return check(Plan(query, fallback=ReferencePlan(trees_reason)))
+        return check(trees(query, settings, known))
+    wanted = settings.executor
+    if wanted is Executor.TREES and trees_reason is None:
+        return check(trees(query, settings, known))
+    usual = check(_lines(query, settings, Executor.AUTOMATON if wanted is Executor.AUTOMATON else None))
+    if statistics is None or wanted is not None or not may_be_trees(query, settings):
+        return usual
+    on_runs = _lines(query, settings, Executor.AUTOMATON)
+    return check(cheapest([usual, on_runs], trees(query, settings, known), known))
+
+
+def may_be_trees(query: BoundQuery, settings: Settings) -> bool:
+    """Whether a line could cost less as a tree: several joins can be ordered, or a negation be pushed down."""
+    if why_not_trees(query) is not None or query.output is not OutputMode.ALL:
+        return False
+    if settings.budget.policy is not Policy.FAIL or any(each.kind is Kind.KLEENE for each in query.positives):
+        return False
+    listed = [list(components(pattern)) for pattern in query.alternatives]
+    return any(len(each) > 2 and sum(not component.negated for component in each) > 1 for each in listed)
+
+
+def _lines(query: BoundQuery, settings: Settings, executor: Executor | None) -> Plan:
+    """Every alternative on an executor of lines: on this one, or on the one that suits it."""
     used = tuple((name, rule) for name, rule in RULES if settings.uses(name))
     alternatives = []
     for pattern in query.alternatives:
-        plan = basic_plan(query, pattern, settings)
+        plan = basic_plan(query, pattern, settings, executor)
         for _, rule in used:
             plan = rule(plan, query)
         alternatives.append(plan)
-    return check(Plan(query, tuple(alternatives), rules=tuple(name for name, _ in used)))
+    return Plan(query, tuple(alternatives), rules=tuple(name for name, _ in used))
 
 
-def _as_trees(query: BoundQuery) -> Plan:
-    reason = why_not_trees(query)
-    if reason is not None:
-        return check(Plan(query, fallback=ReferencePlan(reason)))
-    return check(Plan(query, basic(query)))
-
-
-def basic_plan(query: BoundQuery, pattern: Pattern, settings: Settings | None = None) -> Alternative:
+def basic_plan(
+    query: BoundQuery, pattern: Pattern, settings: Settings | None = None, executor: Executor | None = None
+) -> LinePlan:
+    """What the rules begin with: on stacks where these can run it, unless it is to be the automaton."""
     line = place(tuple(components(pattern)), query.conditions.positive)
     absences = tuple(
         Absence(Scan(a.component), a.after, query.conditions.negative.get(a.component.variable, ()))
         for a in line.absences
     )
-    budget = (settings or Settings()).budget
-    return _on_stacks(query, line, absences) if _is_for_stacks(query, line, budget) else _on_runs(query, line, absences)
+    stacks = _is_for_stacks(query, line, (settings or Settings()).budget)
+    if stacks and executor is not Executor.AUTOMATON:
+        return _on_stacks(query, line, absences)
+    return _on_runs(query, line, absences)
 
 
 def _is_for_stacks(query: BoundQuery, line: Line, budget: Budget) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,9 @@ from kleene.engine.matches import Matches
 from kleene.engine.statistics import ComponentCounts
 from kleene.engine.store import EventStore
 from kleene.engine.strings import StringPool
+from kleene.engine.trees.adapting import Adapter
 from kleene.engine.trees.operators import Setting
-from kleene.engine.trees.records import Bound, ListPool, taken, together
+from kleene.engine.trees.records import Bound, ListPool, renumbered, taken, together
 from kleene.engine.trees.rounds import Round
 from kleene.engine.trees.tree import Tree
 from kleene.engine.windows import Closing
@@ -24,13 +26,15 @@ from kleene.kernels.expression import Ints
 from kleene.kernels.timeline import Timeline
 from kleene.kernels.trees import FAR, FIRST, LAST, TIMES, Numbers, Records, Window
 from kleene.pattern.query import BoundQuery
+from kleene.plan.costs import Costed, Measured
 from kleene.plan.layout import Column
 from kleene.plan.physical import Scan
+from kleene.plan.settings import Settings
 from kleene.plan.trees import GroupNode, LeafNode, TreePlan, walk
 
 Flags = npt.NDArray[np.bool_]
-# How many events a round takes at most, but for simultaneous ones.
-ROUND = 4096
+# So many bytes of lists are not worth looking through.
+_MANY_LISTS = 1 << 20
 
 
 class TreeExecutor:
@@ -43,9 +47,13 @@ class TreeExecutor:
         columns: Mapping[str, Column],
         strings: StringPool,
         accounts: Accounts,
+        settings: Settings,
+        adapter: Adapter | None = None,
     ) -> None:
+        """`adapter`: who looks for a better plan as it runs; None: nobody."""
         self.query, self.key, self.plan = query, plan.key, plan
-        self._columns, self._strings, self._accounts = columns, strings, accounts
+        self._columns, self._strings, self._accounts, self._settings = columns, strings, accounts, settings
+        self._adapter = adapter
         scans = [node.scan for node in walk(plan.root) if isinstance(node, LeafNode | GroupNode)]
         self._positive = _by_position(scans)
         self._negated = _by_position([absence.scan for absence in plan.absences])
@@ -59,8 +67,12 @@ class TreeExecutor:
         self._names = sorted(self._tree.root.variables, key=order.__getitem__)
         # Matches, or where these wait for their window to close, whole records.
         self._pending: list[Records] = []
-        # Up to where events have been offered, and how early one may start to be of use.
+        # How early an event may start to be of use.
         self._earliest = int(-FAR)
+        self._rounds_assembled = self._changes = 0
+        self._lists_kept = 0
+        # When the first event came after the plan was changed, and the last.
+        self._span: tuple[int, int] | None = None
 
     def _made(self, plan: TreePlan) -> Tree:
         return Tree(plan, Setting(self._columns, self._strings, self._pools, keyed=bool(plan.key)))
@@ -80,13 +92,15 @@ class TreeExecutor:
         self._absents.append(bits.absents)
         for first, last in self._rounds(store, begin):
             self._round(store, time, keys, first, last)
+            if self._adapter is not None:
+                self._adapt(self._adapter, store, time, keys, first, last)
+            self._forget_lists(time)
 
-    @staticmethod
-    def _rounds(store: EventStore, begin: int) -> Iterator[tuple[int, int]]:
+    def _rounds(self, store: EventStore, begin: int) -> Iterator[tuple[int, int]]:
         """Simultaneous events are of one round."""
         ends = store.end[: store.size]
         while begin < store.size:
-            last = min(begin + ROUND, store.size)
+            last = min(begin + self._settings.adapting.round, store.size)
             last = int(np.searchsorted(ends, ends[last - 1], side="right"))
             yield begin, last
             begin = last
@@ -94,6 +108,8 @@ class TreeExecutor:
     def _round(self, store: EventStore, time: Timeline, keys: int, first: int, last: int) -> None:
         idle, at = True, self._at(store, time, keys, self._earliest)
         earliest = int(FAR)
+        begun = int(store.end[first]) if self._span is None else self._span[0]
+        self._span = begun, int(store.end[last - 1])
         for place, wanted in enumerate(self._positive):
             events = first + np.flatnonzero((self._begins.array[first:last] >> place) & 1)
             self._tree.offer(wanted.component.variable, events, at)
@@ -109,6 +125,7 @@ class TreeExecutor:
         if window is not None and at.by_time:
             self._earliest = earliest - window.size + (0 if window.inclusive else 1)
         at = self._at(store, time, keys, self._earliest)
+        self._rounds_assembled += 1
         made = self._tree.assemble(at)
         if not self._tree.waits:
             made = self._tree.decided(made, at)
@@ -125,6 +142,69 @@ class TreeExecutor:
         return Round(
             store, time, keys, tested, size, inclusive, by_time, store.events, self._strings.arrays(), self._accounts
         )
+
+    def _forget_lists(self, time: Timeline) -> None:
+        """Lists of records that are gone, when there are many."""
+        held = sum(pool.nbytes for pool in self._pools.values())
+        if not self._pools or held < 2 * self._lists_kept + _MANY_LISTS:
+            return
+        self._tree.forget_before(self._earliest, time)
+        buffers = [(operator.buffer, operator.columns) for operator in self._tree.root.everything()]
+        for name, pool in self._pools.items():
+            place = self._names.index(name) if name in self._names else -1
+            found = [buffer.numbers(columns[name]) for buffer, columns in buffers if name in columns]
+            found += [part.refs[:, place] for part in self._pending if place >= 0]
+            kept = np.unique(np.concatenate([np.zeros(0, np.int32), *found]))
+            kept = kept[kept >= 0]
+            pool.keep(kept)
+            for buffer, columns in buffers:
+                if name in columns:
+                    buffer.renumber(columns[name], kept)
+            for part in self._pending:
+                if place >= 0:
+                    part.refs[:, place] = renumbered(part.refs[:, place], kept)
+        self._lists_kept = sum(pool.nbytes for pool in self._pools.values())
+
+    # Other plans (§5.3)
+
+    def _adapt(self, adapter: Adapter, store: EventStore, time: Timeline, keys: int, first: int, last: int) -> None:
+        """Look at a round that is over, and go on with another plan where that is worth it."""
+        begins, absents = self._begins.array[first:last], self._absents.array[first:last]
+        members = {
+            scan.component.variable: first + np.flatnonzero((bits >> place) & 1)
+            for scans, bits in ((self._positive, begins), (self._negated, absents))
+            for place, scan in enumerate(scans)
+        }
+        better = adapter.after_round(store, time, members, first, last, self._strings.arrays())
+        if better is not None:
+            self.change_plan(better, store, time, keys, last)
+
+    def change_plan(self, plan: TreePlan, store: EventStore, time: Timeline, keys: int, last: int) -> None:
+        """Go on after the events up to `last` with another plan of the same pattern.
+
+        The records of inner nodes are made again of the events in the window; those of the root were given.
+        """
+        pools, self._pools = self._pools, {}
+        self.plan, self._tree = plan, self._made(plan)
+        for place, name in enumerate(self._names):
+            if name in pools:
+                for part in self._pending:
+                    rows, begins = pools[name].expanded(part.refs[:, place])
+                    absent = part.refs[:, place] < 0
+                    part.refs[:, place] = self._pools[name].add(np.diff(begins), rows)
+                    part.refs[absent, place] = -1
+        at = replace(self._at(store, time, keys, self._earliest), emits=False)
+        low = int(np.searchsorted(store.end[:last], self._earliest))
+        for scans, bits in ((self._positive, self._begins.array), (self._negated, self._absents.array)):
+            for place, wanted in enumerate(scans):
+                # What closes later may be forbidden by an event that the window has left behind.
+                begin = low if self._tree.is_leaf(wanted.component.variable) else 0
+                events = begin + np.flatnonzero((bits[begin:last] >> place) & 1)
+                self._tree.offer(wanted.component.variable, events, at)
+        self._tree.assemble(at)
+        self._tree.forget_counts()
+        self._changes += 1
+        self._span = None
 
     def _in_order(self, made: Bound) -> Records:
         places = [made.columns[name] for name in self._names]
@@ -198,6 +278,22 @@ class TreeExecutor:
     def count_from(self, before: TreeExecutor | None) -> None:
         """What was counted before this one was made, in place of what was counted in making it."""
         self._seen[:] = 0 if before is None else before._seen
+        self._changes = 0 if before is None else before._changes
+        self._rounds_assembled = 0 if before is None else before._rounds_assembled
+
+    @property
+    def costs(self) -> Costed | None:
+        """What the plan is expected to cost, by what is known now."""
+        return None if self._adapter is None else self._adapter.costs
+
+    @property
+    def measured(self) -> Measured:
+        """What was counted since the plan was last changed."""
+        begun, ended = self._span or (0, 0)
+        window = self.query.window
+        length = ended - begun + 1
+        windows = length / max(window.size, 1) if window is not None and not window.events else 1.0
+        return Measured(self._tree.counted(), windows, self._rounds_assembled, self._changes)
 
     @property
     def runs(self) -> int:

@@ -22,6 +22,7 @@ from kleene.engine.trees.records import Bound, ListPool, RecordBuffer, taken, to
 from kleene.engine.trees.rounds import Round
 from kleene.kernels.expression import Groups, Ints
 from kleene.kernels.negation import forbidden
+from kleene.kernels.timeline import Timeline
 from kleene.kernels.trees import (
     END,
     FAR,
@@ -176,6 +177,8 @@ class KleeneLeaf(Leaf):
             return
         events = np.concatenate(self._waiting)
         self._waiting = []
+        if at.window.size >= 0:
+            events = events[at.time.starts[events] >= at.window.earliest]
         begin = int(self._lists.number[0])
         self._grow(events, at)
         made = np.arange(begin, int(self._lists.number[0]))
@@ -196,6 +199,20 @@ class KleeneLeaf(Leaf):
         records = kept_by(self._tests, self.bound(Records(refs, times)), at)
         self.counts.made += len(records.times)
         self.buffer.append(records)
+
+    def forget_before(self, earliest: int, time: Timeline) -> None:
+        """Drop lists that start too early to grow; what a list goes on from starts with it."""
+        number = int(self._lists.number[0])
+        kept = np.flatnonzero(time.starts[self._lists.first[:number]] >= earliest)
+        places = np.full(number + 1, -1, np.int32)
+        places[kept] = np.arange(len(kept), dtype=np.int32)
+        parent, event, first, length, _ = self._lists
+        # −1, the parent of a list's first event, stands at the end of `places`.
+        self._lists = Lists(
+            places[parent[kept]], event[kept], first[kept], length[kept], np.array([len(kept)], np.int64)
+        )
+        ints, reals, states = self._groups
+        self._groups = Groups(ints[kept], reals[kept], states[kept])
 
     def _grow(self, events: Ints, at: Round) -> None:
         condition, maximum = self._following, self._component.maximum

@@ -65,9 +65,20 @@ class RecordBuffer:
         self.size = self._cleared_at = len(self._times)
         return True
 
+    def numbers(self, column: int) -> Numbers:
+        return self._refs[: self.size, column]
+
+    def renumber(self, column: int, kept: Numbers) -> None:
+        """Lists have other numbers now: their places among those that were kept."""
+        self._refs[: self.size, column] = renumbered(self.numbers(column), kept)
+
     @property
     def nbytes(self) -> int:
         return int(self._refs.nbytes + self._times.nbytes)
+
+
+def renumbered(numbers: Numbers, kept: Numbers) -> Numbers:
+    return np.where(numbers >= 0, np.searchsorted(kept, numbers), -1).astype(np.int32)
 
 
 def taken(records: Records, places: Ints | Flags) -> Records:
@@ -117,12 +128,11 @@ class ListPool:
     def size(self) -> int:
         return int(self._offsets.size - 1)
 
-    def kept(self, numbers: Ints) -> ListPool:
+    def keep(self, numbers: Numbers) -> None:
         """Only these lists, numbered anew in their order."""
-        members, begins = self.expanded(numbers.astype(np.int32))
-        pool = ListPool()
-        pool.add(np.diff(begins), members)
-        return pool
+        members, begins = self.expanded(numbers)
+        self._offsets, self._members = Growing(np.zeros(1, np.int64)), Growing(np.zeros(0, np.int32))
+        self.add(np.diff(begins), members)
 
     @property
     def nbytes(self) -> int:

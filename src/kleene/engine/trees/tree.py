@@ -23,6 +23,7 @@ from kleene.engine.trees.operators import (
 from kleene.engine.trees.records import Bound, ListPool
 from kleene.engine.trees.rounds import Round
 from kleene.kernels.expression import Ints
+from kleene.kernels.timeline import Timeline
 from kleene.kernels.trees import END, START, Records
 from kleene.plan.trees import GroupNode, Join, JoinNode, LeafNode, NegNode, Node, TreePlan, UnionNode, walk
 
@@ -36,8 +37,7 @@ class Tree:
         self._takers: dict[str, Leaf | ClosureEvents] = {}
         early, self._late_nodes = _split(plan.root)
         self.root = self._operator(early)
-        if isinstance(self.root, JoinOperator):
-            self.root.is_root = True
+        _mark_root(self.root)
         # What waits for the window to close: negations and closures at the end, and what stands above them.
         self.late: list[Grouping | Forbidding] = [self._late(node) for node in self._late_nodes]
         self._after = conditions(plan.after, setting.columns, setting.strings)
@@ -104,6 +104,24 @@ class Tree:
             records = Records(records.refs[good], records.times[good])
         return Bound(records, bound.columns, bound.pools)
 
+    def forget_before(self, earliest: int, time: Timeline) -> None:
+        """Drop what Kleene components keep to make longer lists of."""
+        for taker in self._takers.values():
+            if isinstance(taker, KleeneLeaf):
+                taker.forget_before(earliest, time)
+
+    def is_leaf(self, variable: str) -> bool:
+        return isinstance(self._takers[variable], Leaf)
+
+    def counted(self) -> tuple[tuple[int, int], ...]:
+        """Combinations tried and records made, in the order of `plan.trees.walk`."""
+        counts = [operator.counts for operator in self.root.everything()] + [step.counts for step in self.late]
+        return tuple((each.tried, each.made) for each in counts)
+
+    def forget_counts(self) -> None:
+        for counts in (*(operator.counts for operator in self.root.everything()), *(step.counts for step in self.late)):
+            counts.tried = counts.made = 0
+
     @property
     def waits(self) -> bool:
         """Whether matches are certain only when their window has closed."""
@@ -114,6 +132,15 @@ class Tree:
         return sum(operator.nbytes for operator in self.root.everything()) + sum(
             pool.nbytes for pool in self._setting.pools.values()
         )
+
+
+def _mark_root(operator: Operator) -> None:
+    """The joins whose records leave the tree: nothing is made of them again."""
+    if isinstance(operator, JoinOperator):
+        operator.is_root = True
+    else:
+        for below in operator.below:
+            _mark_root(below)
 
 
 def _split(root: Node) -> tuple[Node, list[GroupNode | NegNode]]:

@@ -1,0 +1,101 @@
+"""The cheapest way to run a query (ZStream §5): a tree for each part of its union, or the executors of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from math import inf
+
+from kleene.optimize.cost import cost_of
+from kleene.optimize.cost_lines import cost_of_line
+from kleene.optimize.order import best
+from kleene.optimize.rewrites import rewrite
+from kleene.optimize.statistics import Statistics
+from kleene.optimize.trees.building import build
+from kleene.optimize.trees.logical import Logical
+from kleene.optimize.trees.options import options
+from kleene.optimize.trees.shapes import default_shape
+from kleene.pattern.query import BoundQuery
+from kleene.plan.costs import Costed, NodeCost
+from kleene.plan.physical import Plan
+from kleene.plan.settings import Settings
+from kleene.plan.trees import TreePlan
+
+# Rules of trees that can be switched off besides the rewrites.
+ORDER_BY_COST = "order_by_cost"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One part of a query's union as a tree."""
+
+    plan: TreePlan
+    costs: Costed
+
+
+def logicals(query: BoundQuery, without: Collection[str] = frozenset()) -> tuple[tuple[Logical, ...], tuple[str, ...]]:
+    """The parts of a query's union, rewritten; and the rewrites that changed something."""
+    made: list[Logical] = []
+    used: dict[str, None] = {}
+    for option in options(query):
+        logical, names = rewrite(option, query, without)
+        made.append(logical)
+        used.update(dict.fromkeys(names))
+    return tuple(made), tuple(used)
+
+
+def chosen_tree(query: BoundQuery, logical: Logical, statistics: Statistics, settings: Settings) -> Chosen:
+    """The tree that costs least (Algorithm 5)."""
+    key = query.partition if settings.uses("push_equivalence") else ()
+    if not settings.uses(ORDER_BY_COST):
+        plan = build(query, logical, default_shape(logical, key), key)
+        return Chosen(plan, costed(query, plan, statistics))
+    found = best(query, logical, statistics, key=key)
+    plan = build(query, logical, found.shape, key)
+    costs = costed(query, plan, statistics)
+    if found.runner_up_shape is None or found.runner_up_cost == inf:
+        return Chosen(plan, costs)
+    other = build(query, logical, found.runner_up_shape, key)
+    return Chosen(plan, replace(costs, runner_up=other, runner_up_cost=found.runner_up_cost))
+
+
+def costed(query: BoundQuery, plan: TreePlan, statistics: Statistics) -> Costed:
+    cost = cost_of(query, plan, statistics)
+    return Costed(cost.total, tuple(NodeCost(node.tried, node.made, node.cost) for node in cost.nodes))
+
+
+def trees(query: BoundQuery, settings: Settings, statistics: Statistics) -> Plan:
+    """All of a query as trees."""
+    parts, rewrites = logicals(query, settings.without)
+    made = [chosen_tree(query, logical, statistics, settings) for logical in parts]
+    keyed = any(each.plan.key for each in made)
+    rules = [
+        *rewrites,
+        *(["push_equivalence"] if keyed else []),
+        *([ORDER_BY_COST] if settings.uses(ORDER_BY_COST) else []),
+    ]
+    return Plan(query, tuple(each.plan for each in made), rules=tuple(rules), costs=tuple(each.costs for each in made))
+
+
+def cheapest(lines: list[Plan], as_trees: Plan | None, statistics: Statistics) -> Plan:
+    """The plan that costs least, with what the next best would cost; the first of equals."""
+    costed_lines = [
+        (plan, [_cost_of_line(plan, number, statistics) for number in range(len(plan.alternatives))]) for plan in lines
+    ]
+    ranked = [(sum(costs), plan, [Costed(cost) for cost in costs]) for plan, costs in costed_lines]
+    if as_trees is not None:
+        ranked.append((sum(cost.total for cost in as_trees.costs), as_trees, list(as_trees.costs)))
+    ranked.sort(key=lambda each: each[0])
+    _, plan, costs = ranked[0]
+    if len(ranked) > 1 and len(plan.alternatives) == 1 and len(ranked[1][1].alternatives) == 1:
+        total, other, _ = ranked[1]
+        own = costs[0]
+        if own.runner_up_cost is None or total < own.runner_up_cost:
+            costs = [replace(own, runner_up=other.alternatives[0], runner_up_cost=total)]
+    return replace(plan, costs=tuple(costs))
+
+
+def _cost_of_line(plan: Plan, number: int, statistics: Statistics) -> float:
+    alternative = plan.alternatives[number]
+    assert not isinstance(alternative, TreePlan), "a line is no tree"
+    return cost_of_line(plan.query, alternative, statistics)
