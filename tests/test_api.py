@@ -267,7 +267,8 @@ def test_events_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_slow_run_is_announced(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("WARNING", logger="kleene"):
-        kleene.match(ROWS, kleene.query("PATTERN A & B", name="both"))
+        wide = " & ".join(f"A a{number}" for number in range(61))
+        kleene.match(ROWS, kleene.query(f"PATTERN {wide}", name="both"))
     (said,) = [record for record in caplog.records if "reference evaluator" in record.message]
     assert (said.levelname, said.message.split(":")[0]) == (
         "WARNING",

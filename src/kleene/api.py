@@ -43,10 +43,15 @@ class Query(pattern.Query):
     """A query that can explain itself. `kleene.query(text)` makes one."""
 
     def explain(
-        self, schema: Schema | None = None, events: Any = None, settings: Settings | None = None
+        self,
+        schema: Schema | None = None,
+        events: Any = None,
+        settings: Settings | None = None,
+        *,
+        analyze: bool = False,
     ) -> Explanation:
         """How it is understood and how it will run: `kleene.explain`."""
-        return explain_query(self, schema=schema, events=events, settings=settings)
+        return explain_query(self, schema=schema, events=events, settings=settings, analyze=analyze)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.format())}</pre>"
@@ -197,13 +202,16 @@ def explain(
     events: Any = None,
     params: Mapping[str, object] | None = None,
     settings: Settings | None = None,
+    analyze: bool = False,
 ) -> Explanation:
     """How a query is understood and how it will run: its text, and its picture in Mermaid's notation.
 
     schema     what the columns mean
-    events     the events it would run on, of any kind: their columns are then known; none of them is looked at
+    events     the events it would run on, of any kind: their columns are then known; a sample of those that are in
+               this process is looked at
     params     values for `:name`; without them the plan is shown, too
     settings   rules of the optimiser that are switched off
+    analyze    run it on the events, here, and show what each part did beside what was expected
 
     >>> made = explain("PATTERN SEQ(A a, B b) WHERE [x] AND a.y < 5 WITHIN 10")
     >>> print(*(line for line in made.text.splitlines() if "scan" in line), sep="\\n")
@@ -212,7 +220,7 @@ def explain(
       window     stops scan and construction early
     """
     (one,) = _queries(query, params)
-    return explain_query(one, schema=schema, events=events, settings=settings)
+    return explain_query(one, schema=schema, events=events, settings=settings, analyze=analyze)
 
 
 def why(

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from kleene.optimize.choosing import ORDER_BY_COST
 from kleene.optimize.idle_rules import idle_rules
 from kleene.optimize.planner import RULES, plan_query
+from kleene.optimize.rewrites import REWRITES
 from kleene.pattern.explaining import explanation
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
+from kleene.plan.costs import Measured
 from kleene.plan.explain import plan_text
 from kleene.plan.mermaid import plan_mermaid
 from kleene.plan.physical import Plan, ReferencePlan
 from kleene.plan.settings import Settings
+from kleene.plan.trees import TreePlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KNOWN_RULES = tuple(name for name, _ in RULES)
+# The rules that make plans of lines, and those that make trees.
+_LINE_RULES = tuple(name for name, _ in RULES)
+_TREE_RULES = (*(name for name, _ in REWRITES), "push_equivalence", ORDER_BY_COST)
+KNOWN_RULES = tuple(dict.fromkeys((*_LINE_RULES, *_TREE_RULES)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,30 +50,47 @@ class Explanation:
 
 
 def explain_query(
-    query: Query, *, schema: Schema | None = None, events: Any = None, settings: Settings | None = None
+    query: Query,
+    *,
+    schema: Schema | None = None,
+    events: Any = None,
+    settings: Settings | None = None,
+    analyze: bool = False,
 ) -> Explanation:
-    """Explain a query; on events its columns are known, and whether the engine can compile its conditions."""
-    columns: pa.Table | None = None
+    """Explain a query; on events its columns are known, and whether the engine can compile its conditions.
+
+    analyze   run it on the events, and show what it did beside what was expected
+    """
+    if analyze:
+        _check_analyzable(events)
+    columns: pa.Schema | None = None
+    table: pa.Table | None = None
     if events is not None:
-        columns, schema = _columns(query, events, schema or Schema())
-    bound = query.bind(schema, checking=True)
+        columns, table, schema = _given(query, events, schema or Schema())
+    bound = query.bind(schema, checking=not analyze)
     open_ones = sorted(name for name in query.parameters if name not in query.params)
     used = settings or Settings()
-    plan = plan_query(bound, used)
-    if columns is not None and not open_ones and plan.fallback is None:
-        plan = _compiled(bound, plan, columns, used)
+    measured: Sequence[Measured | None] | None = None
+    ran: list[str] = []
+    if analyze:
+        assert table is not None, "events that can be analysed are in this process"
+        plan, measured, ran = _analyzed(bound, used, table)
+    else:
+        plan = _planned(bound, used, None if open_ones else table)
+        if columns is not None and not open_ones and plan.fallback is None:
+            plan = _compiled(bound, plan, columns, used)
     lines = [*explanation(bound, query.tree.within), "", "plan"]
-    lines += [f"  {line}".rstrip() for line in plan_text(plan, KNOWN_RULES, idle_rules(bound, used))]
+    lines += [f"  {line}".rstrip() for line in plan_text(plan, *_rules(bound, plan, used), measured)]
     if columns is not None:
-        lines += _on_spark(bound, columns.schema, events, used)
+        lines += _on_spark(bound, columns, events, used)
     if open_ones:
         named = ", ".join(f":{name}" for name in open_ones)
         lines += ["", f"  It cannot run yet: {named} {'has' if len(open_ones) == 1 else 'have'} no value."]
-    return Explanation("\n".join(lines), plan_mermaid(plan))
+    return Explanation("\n".join([*lines, *ran]), plan_mermaid(plan))
 
 
-def _columns(query: Query, events: Any, schema: Schema) -> tuple[pa.Table, Schema]:
-    """No events, but their columns; and the schema of these."""
+def _given(query: Query, events: Any, schema: Schema) -> tuple[pa.Schema, pa.Table | None, Schema]:
+    """The columns of events, these themselves where they are in this process, and what their columns mean."""
     from kleene.frames.arrow import schema_on
     from kleene.frames.kinds import on_spark
     from kleene.frames.streams import reads, to_table
@@ -76,9 +101,53 @@ def _columns(query: Query, events: Any, schema: Schema) -> tuple[pa.Table, Schem
         from kleene.spark.streams import one_input
 
         numbered, given = one_input(events, declared, wanted)
-        return numbered.columns.empty_table(), schema_on(numbered.columns, given)
+        return numbered.columns, None, schema_on(numbered.columns, given)
     table, given = to_table(events, declared, wanted)
-    return table.slice(0, 0), schema_on(table.schema, given)
+    return table.schema, table, schema_on(table.schema, given)
+
+
+def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> Plan:
+    """The plan for these events. They do not decide about it yet."""
+    return plan_query(query, settings)
+
+
+def _rules(query: BoundQuery, plan: Plan, settings: Settings) -> tuple[Sequence[str], frozenset[str]]:
+    """The rules that could have had a part in a plan, and those of them that were on and had none."""
+    if not any(isinstance(alternative, TreePlan) for alternative in plan.alternatives):
+        return _LINE_RULES, idle_rules(query, settings)
+    return _TREE_RULES, frozenset(name for name in _TREE_RULES if settings.uses(name) and name not in plan.rules)
+
+
+def _check_analyzable(events: Any) -> None:
+    from kleene.errors import UnknownKind
+    from kleene.frames.kinds import on_spark
+
+    if events is None:
+        raise UnknownKind("a query is analysed on events, and there are none", hint="pass some: events=…")
+    if on_spark(events):
+        raise UnknownKind(
+            "analysing is done in this process, and these events are on Spark",
+            hint="pass some of them: events.limit(100000).toArrow()",
+        )
+
+
+def _analyzed(
+    query: BoundQuery, settings: Settings, table: pa.Table
+) -> tuple[Plan, Sequence[Measured | None] | None, list[str]]:
+    """The plan with which a run ended, what its parts did, and what came of it."""
+    from kleene.engine.engine import Engine
+    from kleene.plan.program import NotCompilable
+
+    try:
+        engine = Engine(query, settings)
+        engine.process(table)
+        engine.finish()
+    except NotCompilable as problem:
+        reason = ReferencePlan(str(problem))
+        return Plan(query, fallback=reason), None, ["", "  It did not run: the reference evaluator measures nothing."]
+    found, events = engine.statistics.matches, engine.statistics.rows - engine.statistics.bad
+    said = f"{found:,} {'match' if found == 1 else 'matches'} in {events:,} {'event' if events == 1 else 'events'}"
+    return engine.plan, engine.measured, ["", f"  It ran: {said}."]
 
 
 def _on_spark(query: BoundQuery, columns: pa.Schema, events: Any, settings: Settings) -> list[str]:
@@ -92,9 +161,9 @@ def _on_spark(query: BoundQuery, columns: pa.Schema, events: Any, settings: Sett
     return ["", "on Spark", *(f"  {line}" for line in division_text(query, columns, settings))]
 
 
-def _compiled(query: BoundQuery, plan: Plan, columns: pa.Table, settings: Settings) -> Plan:
+def _compiled(query: BoundQuery, plan: Plan, columns: pa.Schema, settings: Settings) -> Plan:
     """The plan, or the reference evaluator where the engine cannot compile it for these columns."""
     from kleene.engine.compiling import why_not_compiled
 
-    reason = why_not_compiled(query, columns.schema, settings)
+    reason = why_not_compiled(query, columns, settings)
     return plan if reason is None else Plan(query, fallback=ReferencePlan(reason))

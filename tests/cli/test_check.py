@@ -1,4 +1,4 @@
-"""`kleene check`, `format` and `explain`: what is said of a query without running it."""
+"""`kleene check`, `format` and `explain`: what is said of a query, as a rule without running it."""
 
 from __future__ import annotations
 
@@ -235,6 +235,16 @@ def test_explain_on_events(kleene: Kleene, tmp_path: Path) -> None:
     out = kleene("explain", "PATTERN SEQ(A a, A b) WHERE [x] WITHIN 1 hour", "-i", "e.csv").out
     assert "end − start < 1 hour = 3,600,000,000 steps of 1 microsecond" in out
     assert "has type string, ts timestamp, x int" in out
+
+
+def test_explain_runs_a_query_when_asked(kleene: Kleene, tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("type,ts,x\nA,1,2\nB,2,2\nB,3,1\n")
+    out = kleene("explain", "PATTERN A a & B b WHERE a.x = b.x WITHIN 5", "-i", "e.csv", "--analyze").out
+    assert "measured" in out
+    assert out.endswith("  It ran: 1 match in 3 events.\n")
+    nothing = kleene("explain", "PATTERN A & B", "--analyze")
+    assert (nothing.code, nothing.out) == (2, "")
+    assert "there are no events to run it on: -i FILE" in " ".join(nothing.err.split())
 
 
 def test_every_example_can_be_explained(kleene: Kleene) -> None:

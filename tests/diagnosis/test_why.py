@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -152,8 +153,8 @@ def test_no_events_and_bad_rows() -> None:
 
 
 def test_the_reference_evaluator_counts_nothing() -> None:
-    said = kleene.why(A_B, kleene.query("PATTERN A & B", name="both"))
+    events = [{"type": kind, "ts": 1, "x": Decimal("1.5")} for kind in "AB"]
+    said = kleene.why(events, kleene.query("PATTERN A & B WHERE A.x < B.x", name="both"))
     assert said == (
-        "why is not available: `both` runs on the reference evaluator, which counts nothing "
-        "(the pattern is not a line of single and Kleene components)"
+        "why is not available: `both` runs on the reference evaluator, which counts nothing (decimal < decimal)"
     )

@@ -254,8 +254,8 @@ def test_components_say_how_far_events_and_runs_came(text: str) -> None:
 
 
 def test_a_query_that_no_executor_can_run_is_refused_with_the_reason() -> None:
-    with pytest.raises(NotCompilable, match="not a line"):
-        Engine(bound("PATTERN A & B"))
+    with pytest.raises(NotCompilable, match="more than 60 components"):
+        Engine(bound("PATTERN " + " & ".join(f"A a{number}" for number in range(61))))
 
 
 def test_a_watermark_is_in_steps_of_the_time_column() -> None:

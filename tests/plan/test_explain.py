@@ -101,7 +101,7 @@ def test_the_automaton_without_its_rules() -> None:
         ("PATTERN SEQ(A a, B? b)", "alternative 2 of 2: A a"),
         (
             "PATTERN A & B",
-            "executor reference evaluator, which is slow: the pattern is not a line of single and Kleene components",
+            "executor tree of joins (ZStream §4): records are put together from the leaves up",
         ),
     ],
 )
@@ -131,6 +131,8 @@ def test_columns_decide_whether_conditions_compile() -> None:
     table = pa.table(columns | {"x": pa.array([], pa.decimal128(10, 2))})
     text = "PATTERN SEQ(A a, B b) WHERE a.x < b.x"
     assert "executor  reference evaluator" in kleene.explain(text, events=table).text
+    ran = kleene.explain(text, events=table, analyze=True).text
+    assert ran.endswith("It did not run: the reference evaluator measures nothing.")
     assert "executor   stacks" in kleene.explain(text).text
 
 
@@ -146,6 +148,8 @@ _CASES = [
     THEFT,
     RISE,
     "PATTERN A & B",
+    "PATTERN SEQ(A a, !(N n), B b & C c, D+ d, E e, !(M m)) WHERE [k] AND a.x = b.x AND n.y > a.y WITHIN 5",
+    "PATTERN SEQ(A a, (B b | SEQ(C c, D d)), E? e & F f) WHERE a.x < 3 WITHIN 5",
     "PATTERN SEQ(A a, B? b, C+ c[], !(D d)) WITHIN 5",
     """PATTERN SEQ(A a, B b) WHERE a.x = '"]|#;`%%{<b>' AND b.y CONTAINS 'end' OR a.x < b.x""",
 ]

@@ -178,6 +178,9 @@ def explain(
         typer.Option("--without", metavar="RULE", help="Switch a rule of the optimiser off; may be repeated."),
     ] = None,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print the plan as a Mermaid flowchart only.")] = False,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Run it on the events, and show what it did beside what was expected.")
+    ] = False,
     input_format: InputFormat = None,
 ) -> None:
     """Show how a query is understood, and how it will run.
@@ -188,12 +191,13 @@ def explain(
     Example:
       kleene explain "PATTERN SEQ(Shelf a, !(Register b), Exit c) WHERE [tag] AND c.ts > a.ts WITHIN 12 hours"
       kleene explain theft.kleene -i day.csv --without push_window
+      kleene explain theft.kleene -i day.csv --analyze
       kleene explain theft.kleene --mermaid > theft.mmd
     """
     from kleene.cli.explaining import Request, explained
 
     shape = None if input_format is None else input_format.value
-    typer.echo(explained(Request(query, schema, events or [], param or [], shape, without or [], mermaid)))
+    typer.echo(explained(Request(query, schema, events or [], param or [], shape, without or [], mermaid, analyze)))
 
 
 @app.command()

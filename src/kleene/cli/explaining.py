@@ -25,6 +25,7 @@ class Request:
     input_format: str | None = None
     without: Sequence[str] = ()
     mermaid: bool = False
+    analyze: bool = False
 
 
 def explained(request: Request) -> str:
@@ -34,6 +35,8 @@ def explained(request: Request) -> str:
             meant = did_you_mean(name, KNOWN_RULES) or ""
             hint = f"{meant} " if meant.startswith("did") else ""
             raise typer.BadParameter(f"there is no rule `{name}`; {hint}{known}", param_hint="--without")
+    if request.analyze and not request.events:
+        raise typer.BadParameter("there are no events to run it on: -i FILE", param_hint="--analyze")
     query = query_from(request.query, params_from(request.params))
     schema = schema_from(request.schema)
     events = None
@@ -42,5 +45,6 @@ def explained(request: Request) -> str:
 
         declared = schema.declaring(query.tree.declarations)
         events = events_from(request.events, declared, request.input_format).events
-    made = explain_query(query, schema=schema, events=events, settings=Settings(without=frozenset(request.without)))
+    settings = Settings(without=frozenset(request.without))
+    made = explain_query(query, schema=schema, events=events, settings=settings, analyze=request.analyze)
     return made.mermaid.rstrip("\n") if request.mermaid else made.text

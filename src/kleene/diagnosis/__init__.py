@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kleene.diagnosis.stream import Stream
+from kleene.diagnosis.trees import TreeWording
 from kleene.diagnosis.wording import Wording, counted
 from kleene.engine.engine import Engine
 from kleene.errors import UnknownKind
@@ -12,10 +13,12 @@ from kleene.frames.arrow import schema_on
 from kleene.frames.kinds import on_spark
 from kleene.frames.streams import reads, to_table
 from kleene.lang.format import format_duration
-from kleene.pattern.printing import print_alternative
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
+from kleene.plan.explain import pattern_text
 from kleene.plan.program import NotCompilable
+from kleene.plan.settings import Adapting, Settings
+from kleene.plan.trees import TreePlan
 
 
 def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
@@ -29,7 +32,8 @@ def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
     table, given = to_table(events, declared, reads([query], declared))
     bound = query.bind(schema_on(table.schema, given))
     try:
-        engine = Engine(bound)
+        # What another plan counted would be lost.
+        engine = Engine(bound, Settings(adapting=Adapting(on=False)))
         engine.process(table)
         engine.finish()
     except NotCompilable as reason:
@@ -43,9 +47,13 @@ def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
     within = None if query.tree.within is None else format_duration(query.tree.within.duration)
     for number, alternative in enumerate(plan.alternatives):
         if len(plan.alternatives) > 1:
-            pattern = print_alternative(bound.alternatives[number])
-            lines.append(f"alternative {number + 1} of {len(plan.alternatives)}: {pattern}")
-        said = Wording(bound, alternative, statistics.components[number], stream, number, within)
+            lines.append(f"alternative {number + 1} of {len(plan.alternatives)}: {pattern_text(plan, number)}")
+        counts = statistics.components[number]
+        said: Wording | TreeWording
+        if isinstance(alternative, TreePlan):
+            said = TreeWording(bound, alternative, counts, engine.measured[number], stream, number, within)
+        else:
+            said = Wording(bound, alternative, counts, stream, number, within)
         lines += [f"  {line}" for line in said.lines(matched=statistics.matches > 0)]
     if stream.without_key:
         key = ", ".join(f"`{name}`" for name in bound.partition)

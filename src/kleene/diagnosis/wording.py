@@ -14,7 +14,7 @@ from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component, Kind
 from kleene.pattern.printing import print_clause
 from kleene.pattern.query import BoundQuery
-from kleene.plan.explain import leaving, variables_of
+from kleene.plan.explain_lines import leaving, variables_of
 from kleene.plan.physical import AutomatonPlan, SequencePlan
 
 _LISTED = 3
@@ -87,12 +87,12 @@ class Wording:
 
     @property
     def _key(self) -> str:
-        return ", ".join(f"`{name}`" for name in self.query.partition)
+        return key_of(self.query)
 
     # A component
 
     def _component(self, place: int) -> str:
-        count, kind = self.counts[place], _types(self._part(place))
+        count, kind = self.counts[place], types_of(self._part(place))
         if not count.seen:
             return f"no event of {kind}"
         said = [f"{counted(count.seen, 'event')} of {kind}{self._own(place)}"]
@@ -100,12 +100,7 @@ class Wording:
         return "; ".join(said)
 
     def _own(self, place: int) -> str:
-        mask = self._mask(place)
-        if not mask:
-            return ""
-        passed, seen = self._passed(place), self.counts[place].seen
-        number = "all" if passed == seen else f"{passed:,}" if passed else "none"
-        return f", {number} with {_all_of(mask)}"
+        return own_conditions(self._mask(place), self._passed(place), self.counts[place].seen)
 
     def _stack_facts(self, place: int) -> Iterator[str]:
         count = self.counts[place]
@@ -113,7 +108,7 @@ class Wording:
             in_time = " in time" if self.within else ""
             yield f"{f'{count.reached:,}' if count.reached else 'none'} came after {self._names[place - 1]}{in_time}"
         if count.failed:
-            yield f"{counted(count.failed, 'sequence')} failed {_one_of(self._tests(place))}"
+            yield f"{counted(count.failed, 'sequence')} failed {one_of(self._tests(place))}"
         if count.negated:
             yield f"{counted(count.negated, 'sequence')} stopped by {self._negated(place)}"
 
@@ -121,7 +116,7 @@ class Wording:
         count = self.counts[place]
         yield f"{counted(count.reached, 'run')} reached it" if count.reached else "no run reached it"
         if count.failed:
-            yield f"{counted(count.failed, 'try', 'tries')} failed {_one_of(self._tests(place))}"
+            yield f"{counted(count.failed, 'try', 'tries')} failed {one_of(self._tests(place))}"
         if count.negated:
             yield f"{counted(count.negated, 'run')} stopped by {self._negated(place)}"
         if count.expired:
@@ -133,13 +128,13 @@ class Wording:
 
     def _why_unreached(self, place: int) -> str:
         count, component = self.counts[place], self._part(place)
-        kind, mask = _types(component), self._mask(place)
+        kind, mask = types_of(component), self._mask(place)
         if not count.seen:
-            return self._why_unseen(component)
+            return why_unseen(component, self.query, self.stream)
         if not self._passed(place):
-            return f"no event of {kind} has {_all_of(mask)}"
+            return f"no event of {kind} has {all_of(mask)}"
         if not self.stream.begins(self.number, place):
-            return f"every event of {kind}{f' with {_all_of(mask)}' if mask else ''} lacks {self._key}"
+            return f"every event of {kind}{f' with {all_of(mask)}' if mask else ''} lacks {self._key}"
         reasons = self._reasons(place)
         if reasons:
             return ", ".join(reasons)
@@ -151,23 +146,12 @@ class Wording:
             )
         return self._why_not_after(place)
 
-    def _why_unseen(self, component: Component) -> str:
-        if self.stream.without_key and set(component.types) & set(self.stream.types):
-            return f"every event of {_types(component)} lacks {self._key}"
-        there = set(component.types) & set(self.stream.types)
-        if there:
-            return f"no event of {', '.join(sorted(there))} is one of {_types(component)}"
-        known = ", ".join(self.stream.types[:8]) + (", …" if len(self.stream.types) > 8 else "")
-        hint = did_you_mean(component.types[0], self.stream.types) or ""
-        beside = hint if hint.startswith("did") else f"there are only {known}" if known else "there are no events"
-        return f"no event of {_types(component)} came ({beside})"
-
     def _reasons(self, place: int) -> list[str]:
         """What the engine counted on the way from the component before, the most frequent first."""
         if isinstance(self.plan, SequencePlan):
             return []
         count = self.counts[place]
-        found = [(count.failed, f"{counted(count.failed, 'try', 'tries')} failed {_one_of(self._tests(place))}")]
+        found = [(count.failed, f"{counted(count.failed, 'try', 'tries')} failed {one_of(self._tests(place))}")]
         found.append((count.negated, f"{counted(count.negated, 'run')} stopped by {self._negated(place)}"))
         if place:
             before, name = self.counts[place - 1], self._names[place - 1]
@@ -213,7 +197,7 @@ class Wording:
         what = "sequence" if on_stacks else "run"
         for place, count in enumerate(self.counts):
             if on_stacks or place == last:
-                found.append((count.failed, f"{counted(count.failed, what)} failed {_one_of(self._tests(place))}"))
+                found.append((count.failed, f"{counted(count.failed, what)} failed {one_of(self._tests(place))}"))
                 found.append((count.negated, f"{counted(count.negated, what)} stopped by {self._negated(place)}"))
         listed = [text for number, text in sorted(found, key=lambda pair: -pair[0]) if number]
         if listed:
@@ -226,15 +210,40 @@ class Wording:
         )
 
 
-def _types(component: Component) -> str:
+def own_conditions(mask: Sequence[Clause], passed: int, seen: int) -> str:
+    """How many of the events that were seen satisfy what is asked of one event alone."""
+    if not mask:
+        return ""
+    number = "all" if passed == seen else f"{passed:,}" if passed else "none"
+    return f", {number} with {all_of(mask)}"
+
+
+def why_unseen(component: Component, query: BoundQuery, stream: Stream) -> str:
+    """Why no event could be one of a component."""
+    there = set(component.types) & set(stream.types)
+    if there and stream.without_key:
+        return f"every event of {types_of(component)} lacks {key_of(query)}"
+    if there:
+        return f"no event of {', '.join(sorted(there))} is one of {types_of(component)}"
+    known = ", ".join(stream.types[:8]) + (", …" if len(stream.types) > 8 else "")
+    hint = did_you_mean(component.types[0], stream.types) or ""
+    beside = hint if hint.startswith("did") else f"there are only {known}" if known else "there are no events"
+    return f"no event of {types_of(component)} came ({beside})"
+
+
+def key_of(query: BoundQuery) -> str:
+    return ", ".join(f"`{name}`" for name in query.partition)
+
+
+def types_of(component: Component) -> str:
     return " or ".join(each.name for each in component.classes)
 
 
-def _all_of(clauses: Sequence[Clause]) -> str:
+def all_of(clauses: Sequence[Clause]) -> str:
     return " and ".join(_printed(clauses))
 
 
-def _one_of(clauses: Sequence[Clause]) -> str:
+def one_of(clauses: Sequence[Clause]) -> str:
     """What failed is one of the conditions there; the engine counts them together."""
     if not clauses:
         return "the window"

@@ -1,182 +1,90 @@
-"""A physical plan for people: which executor runs each alternative, and what is tested where."""
+"""A physical plan for people: which executor runs each alternative, what is tested where, and what that costs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from kleene.lang.tree import OutputMode
 from kleene.pattern.explaining import aligned
-from kleene.pattern.expressions import Clause
-from kleene.pattern.nodes import Component, Kind
-from kleene.pattern.printing import print_alternative, print_clause, print_clauses
-from kleene.pattern.query import BoundQuery
-from kleene.plan.physical import Absence, AutomatonPlan, Edge, Plan, Scan, SequencePlan, StatePlan
+from kleene.pattern.printing import print_alternative
+from kleene.plan.costs import Costed, Measured
+from kleene.plan.explain_lines import AUTOMATON, STACKS, Row, line_rows
+from kleene.plan.explain_trees import amount, print_tree, tree_rows
+from kleene.plan.physical import Plan, SequencePlan
+from kleene.plan.trees import Alternative, TreePlan
 
-Row = tuple[str, str]
-STACKS = "stacks (SASE §4)"
-AUTOMATON = "automaton (SASE+ §3–5)"
 REFERENCE = "reference evaluator, which is slow"
-_OUTPUTS = {
-    OutputMode.ALL: "one row a match",
-    OutputMode.NON_OVERLAP: "the first of the matches that overlap",
-    OutputMode.COMPRESSED: "one row a completing event, its matches in one graph",
-}
 
 
-def plan_text(plan: Plan, known: Sequence[str] = (), idle: Collection[str] = ()) -> list[str]:
+def plan_text(
+    plan: Plan,
+    known: Sequence[str] = (),
+    idle: Collection[str] = (),
+    measured: Sequence[Measured | None] | None = None,
+) -> list[str]:
     """The plan, line by line.
 
-    known   every rule of the optimiser; those that the plan does not name were switched off
-    idle    rules that were on and changed nothing
+    known      the rules of the optimiser for such a plan; those that it does not name and that are not idle were off
+    idle       rules that were on and changed nothing
+    measured   what each alternative did, where it ran
     """
     if plan.fallback is not None:
         return list(aligned([("executor", f"{REFERENCE}: {plan.fallback.reason}")]))
     lines: list[str] = []
     for number, alternative in enumerate(plan.alternatives):
+        costed = plan.costs[number] if plan.costs else None
+        found = measured[number] if measured else None
+        if lines:
+            lines.append("")
         if len(plan.alternatives) > 1:
-            pattern = print_alternative(plan.query.alternatives[number])
-            lines.append(f"alternative {number + 1} of {len(plan.alternatives)}: {pattern}")
-        lines += aligned([*_executor(alternative, plan.query), *_last_rows(alternative, plan.query)])
-        lines.append("")
-    lines += aligned(_rules(plan, known, idle))
-    return lines
+            lines.append(f"alternative {number + 1} of {len(plan.alternatives)}: {pattern_text(plan, number)}")
+        lines += aligned([*_alternative(alternative, plan, costed, found), *_costs(plan, costed, found)])
+    return [*lines, "", *aligned(_rules(plan, known, idle))]
 
 
-def _executor(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> Iterator[Row]:
-    on_stacks = isinstance(plan, SequencePlan)
-    how = "every sequence is built from its last event back" if on_stacks else "each event is offered to the open runs"
-    yield "executor", f"{STACKS if on_stacks else AUTOMATON}: {how}"
-    kept = "stacks" if on_stacks else "runs"
-    yield "partition", f"by {', '.join(plan.key)}: {kept} of different keys never meet" if plan.key else "none"
-    yield from _places(plan) if isinstance(plan, SequencePlan) else _states(plan)
-    yield "window", _window(plan, query)
+def pattern_text(plan: Plan, number: int) -> str:
+    """What one alternative of a plan matches. A tree has its own pattern: its disjunctions are no alternatives."""
+    alternative = plan.alternatives[number]
+    return print_alternative(
+        alternative.pattern if isinstance(alternative, TreePlan) else plan.query.alternatives[number]
+    )
 
 
-def _last_rows(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> Iterator[Row]:
-    names = variables_of(plan)
-    for absence in plan.absences:
-        yield from _absence(absence, names, plan.key)
-    if isinstance(plan, AutomatonPlan):
-        yield "merging", "runs with the same future are one (SASE+ §5.2.2)" if plan.merges else "each run by itself"
-    waits = any(absence.after == len(names) - 1 for absence in plan.absences)
-    when = "when its window has closed" if waits else f"when its last event `{names[-1]}` has come"
-    yield "output", f"{_OUTPUTS[query.output]}, {when}"
+def _alternative(
+    alternative: Alternative, plan: Plan, costed: Costed | None, measured: Measured | None
+) -> Iterator[Row]:
+    if isinstance(alternative, TreePlan):
+        return tree_rows(alternative, plan.query, costed, measured)
+    return line_rows(alternative, plan.query)
+
+
+def _costs(plan: Plan, costed: Costed | None, measured: Measured | None) -> Iterator[Row]:
+    unit = "events touched a window" if plan.query.window is not None else "events touched in all"
+    if costed is not None:
+        text = f"{amount(costed.total)} {unit}"
+        if costed.runner_up is not None and costed.runner_up_cost is not None:
+            text += f"; next best: {_way(costed.runner_up)} at {amount(costed.runner_up_cost)}"
+        yield "cost", text
+    if measured is not None:
+        text = "in all events"
+        if plan.query.window is not None:
+            text = f"in {amount(measured.windows)} {'window' if measured.windows == 1 else 'windows'} of events"
+        if measured.rounds:
+            text += f", {measured.rounds:,} {'round' if measured.rounds == 1 else 'rounds'} of assembly"
+        changes = "once" if measured.changes == 1 else f"{measured.changes:,} times"
+        yield "measured", f"{text}; the plan was changed {changes}" if measured.changes else text
+
+
+def _way(plan: Alternative) -> str:
+    """One way to run an alternative, in short."""
+    if isinstance(plan, TreePlan):
+        return print_tree(plan.root)
+    return STACKS if isinstance(plan, SequencePlan) else AUTOMATON
 
 
 def _rules(plan: Plan, known: Sequence[str], idle: Collection[str]) -> Iterator[Row]:
-    used = [name for name in plan.rules if name not in idle]
-    yield "rules", ", ".join(used) or "none"
+    yield "rules", ", ".join(name for name in plan.rules if name not in idle) or "none"
     if idle:
-        yield "no effect", ", ".join(name for name in plan.rules if name in idle)
-    off = [name for name in known if name not in plan.rules]
+        yield "no effect", ", ".join(name for name in dict.fromkeys((*plan.rules, *known)) if name in idle)
+    off = [name for name in known if name not in plan.rules and name not in idle]
     if off:
         yield "switched off", ", ".join(off)
-
-
-# Stacks ------------------------------------------------------------------------------------------------------------
-
-
-def _places(plan: SequencePlan) -> Iterator[Row]:
-    for scan in plan.scans:
-        yield f"scan {scan.component.variable}", scan_text(scan)
-    for place in reversed(range(len(plan.scans))):
-        yield from _tests(f"bind {plan.scans[place].component.variable}", plan.during[place])
-    yield from _tests("whole sequence", plan.after)
-
-
-# The automaton -----------------------------------------------------------------------------------------------------
-
-
-def _states(plan: AutomatonPlan) -> Iterator[Row]:
-    for state in plan.states:
-        first, each = edge_names(state.component)
-        yield from _edge(f"begin {first}", state.component, state.begin)
-        if state.component.kind is Kind.KLEENE:
-            yield from _edge(f"take {each}", state.component, state.take)
-            yield from _tests(f"leave {state.component.variable}", leaving(state))
-
-
-def _edge(name: str, component: Component, edge: Edge) -> Iterator[Row]:
-    yield name, scan_text(Scan(component, edge.mask))
-    for clause in edge.tests:
-        yield "", f"and with the run: {print_clause(clause)}"
-
-
-def edge_names(component: Component) -> tuple[str, str]:
-    """How the first event of a component is called, and each later one."""
-    name = component.variable
-    return (name, name) if component.kind is Kind.SINGLE else (f"{name}[1]", f"{name}[i]")
-
-
-def leaving(state: StatePlan) -> list[str]:
-    """What a run must satisfy to leave a Kleene component."""
-    component = state.component
-    needed = [f"at least {component.minimum} events"] if component.minimum > 1 else []
-    return [*needed, *map(print_clause, state.proceed)]
-
-
-# Both --------------------------------------------------------------------------------------------------------------
-
-
-def variables_of(plan: SequencePlan | AutomatonPlan) -> list[str]:
-    """The positive variables, in order."""
-    parts = plan.scans if isinstance(plan, SequencePlan) else plan.states
-    return [part.component.variable for part in parts]
-
-
-def scan_text(scan: Scan) -> str:
-    """`Shelf where a.price > 5`: what an event must be, by itself."""
-    text = classes_text(scan.component)
-    return f"{text} where {print_clauses(scan.mask)}" if scan.mask else text
-
-
-def classes_text(component: Component) -> str:
-    """The types of a component's events; a class is followed by what it stands for."""
-    listed = []
-    for each in component.classes:
-        tests = f" where {print_clauses(each.predicate)}" if each.predicate else ""
-        stands_for = f"{', '.join(each.types)}{tests}"
-        listed.append(each.name if stands_for == each.name else f"{each.name} ({stands_for})")
-    return " or ".join(listed)
-
-
-def _tests(name: str, clauses: Sequence[Clause | str]) -> Iterator[Row]:
-    for number, clause in enumerate(clauses):
-        yield ("" if number else name), clause if isinstance(clause, str) else print_clause(clause)
-
-
-def _window(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> str:
-    if query.window is None:
-        return "none"
-    if isinstance(plan, AutomatonPlan):
-        return "a run ends as soon as its window has closed" if plan.window_early else "tested on complete runs"
-    early = [
-        name for name, is_on in (("scan", plan.window_in_scan), ("construction", plan.window_in_construction)) if is_on
-    ]
-    return f"stops {' and '.join(early)} early" if early else "tested on whole sequences"
-
-
-def _absence(absence: Absence, names: Sequence[str], key: tuple[str, ...]) -> Iterator[Row]:
-    scan = absence.scan
-    same = f" of the same {', '.join(key)}" if absence.keyed else ""
-    yield (
-        f"no {scan.component.variable}",
-        f"{scan_text(scan)}{same}, {where(absence, names)}: {_decided(absence, names)}",
-    )
-    for clause in absence.conditions:
-        yield "", f"with {print_clause(clause)}"
-
-
-def where(absence: Absence, names: Sequence[str]) -> str:
-    """Between which components a negated one stands."""
-    if absence.after < 0:
-        return f"before {names[0]} within the window"
-    if absence.after == len(names) - 1:
-        return f"after {names[-1]} within the window"
-    return f"between {names[absence.after]} and {names[absence.after + 1]}"
-
-
-def _decided(absence: Absence, names: Sequence[str]) -> str:
-    if absence.at is not None:
-        return f"tested when {names[absence.at]} begins"
-    return "tested when the window has closed" if absence.after == len(names) - 1 else "tested on whole matches"

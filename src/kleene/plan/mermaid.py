@@ -1,4 +1,4 @@
-"""A physical plan as a Mermaid flowchart: places or states, and on each edge what is tested there."""
+"""A physical plan as a Mermaid flowchart: places, states or joins, and what is tested there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Kind
-from kleene.pattern.printing import print_alternative, print_clause
-from kleene.plan.explain import AUTOMATON, REFERENCE, STACKS, classes_text, leaving, variables_of
+from kleene.pattern.printing import print_clause
+from kleene.plan.explain import REFERENCE, pattern_text
+from kleene.plan.explain_lines import AUTOMATON, STACKS, classes_text, leaving, variables_of
+from kleene.plan.explain_trees import TREE, node_tests, node_text, nseq_text
 from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
+from kleene.plan.trees import Alternative, JoinNode, LeafNode, Node, TreePlan, children
 
 # Longer conditions are cut, and there are at most so many on an edge.
 _LONGEST = 48
@@ -26,16 +29,21 @@ def plan_mermaid(plan: Plan) -> str:
     several = len(plan.alternatives) > 1
     for number, alternative in enumerate(plan.alternatives):
         if several:
-            pattern = print_alternative(plan.query.alternatives[number])
-            lines.append(f"    subgraph g{number}[{label([pattern])}]")
-        prefix = f"p{number}_"
-        if isinstance(alternative, SequencePlan):
-            lines += [f"    {line}" for line in _stacks(alternative, prefix)]
-        else:
-            lines += [f"    {line}" for line in _automaton(alternative, prefix)]
+            lines.append(f"    subgraph g{number}[{label([pattern_text(plan, number)])}]")
+        lines += [f"    {line}" for line in _alternative(alternative, f"p{number}_")]
         if several:
             lines.append("    end")
     return "\n".join(lines) + "\n"
+
+
+def _alternative(plan: Alternative, prefix: str) -> Iterator[str]:
+    match plan:
+        case SequencePlan():
+            return _stacks(plan, prefix)
+        case AutomatonPlan():
+            return _automaton(plan, prefix)
+        case TreePlan():
+            return _tree(plan, prefix)
 
 
 def _stacks(plan: SequencePlan, prefix: str) -> Iterator[str]:
@@ -75,6 +83,33 @@ def _automaton(plan: AutomatonPlan, prefix: str) -> Iterator[str]:
     at_end = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == last]
     yield f"{prefix}match(({label(['match'])}))"
     yield _arrow(f"{prefix}{last}", f"{prefix}match", [*leaving(plan.states[-1]), *at_end])
+
+
+def _tree(plan: TreePlan, prefix: str) -> Iterator[str]:
+    """Events flow into the leaves, records from them to the root; dotted, what NSEQ looks into."""
+    yield _start(prefix, TREE, plan.key)
+    yield from _below(plan.root, f"{prefix}0", prefix, plan.key)
+    yield f"{prefix}match(({label(['match'])}))"
+    yield _arrow(f"{prefix}0", f"{prefix}match", _printed(plan.after))
+
+
+def _below(node: Node, name: str, prefix: str, key: tuple[str, ...]) -> Iterator[str]:
+    """A node and all below it; the parts of `p0_1` are `p0_1_0`, `p0_1_1`, …"""
+    if isinstance(node, LeafNode):
+        yield f"{name}[{label([node.scan.component.variable, classes_text(node.scan.component)])}]"
+        yield _arrow(f"{prefix}start", name, _printed((*node.scan.mask, *node.tests)))
+        return
+    yield f"{name}[{label([node_text(node), *node_tests(node, key)])}]"
+    if isinstance(node, JoinNode):
+        for number, (side, absence) in enumerate(node.pushed):
+            scan = absence.scan
+            yield f"{name}_n{number}[{label([f'no {scan.component.variable}', classes_text(scan.component)])}]"
+            yield _arrow(f"{prefix}start", f"{name}_n{number}", _printed(scan.mask))
+            tests = [nseq_text(side, absence), *_printed(absence.conditions)]
+            yield _arrow(f"{name}_n{number}", name, tests, "-.->")
+    for number, child in enumerate(children(node)):
+        yield from _below(child, f"{name}_{number}", prefix, key)
+        yield _arrow(f"{name}_{number}", name, [])
 
 
 def _start(prefix: str, executor: str, key: tuple[str, ...]) -> str:
