@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 # The rules that make plans of lines, and those that make trees.
 _LINE_RULES = tuple(name for name, _ in RULES)
 _TREE_RULES = (*(name for name, _ in REWRITES), "push_equivalence", ORDER_BY_COST)
+# How many events are looked at for a plan that is only shown.
+_LOOKED_AT = 65_536
 KNOWN_RULES = tuple(dict.fromkeys((*_LINE_RULES, *_TREE_RULES)))
 
 
@@ -107,8 +110,17 @@ def _given(query: Query, events: Any, schema: Schema) -> tuple[pa.Schema, pa.Tab
 
 
 def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> Plan:
-    """The plan for these events. They do not decide about it yet."""
-    return plan_query(query, settings)
+    """The plan for these events: some of them decide how it begins."""
+    plan = plan_query(query, settings)
+    if table is None or not table.num_rows or plan.fallback is not None:
+        return plan
+    from kleene.engine.engine import Engine
+    from kleene.plan.program import NotCompilable
+
+    first = max(0, (table.num_rows - _LOOKED_AT) // 2)
+    with suppress(NotCompilable):
+        return Engine(query, settings).planned_for(table.slice(first, _LOOKED_AT))
+    return plan
 
 
 def _rules(query: BoundQuery, plan: Plan, settings: Settings) -> tuple[Sequence[str], frozenset[str]]:

@@ -87,7 +87,7 @@ class Watched(Told):
 def batch(clock: Clock, matches: int = 2, late: int = 4, bad_rows: int = 1, timeouts: int = 1) -> tuple[Batch, Totals]:
     """A batch as it is told of, and the first one."""
     outputs = {"matches": {"pairs": matches}, "timeouts": {"pairs": timeouts}, "compressed": {"pairs": 0}}
-    done = {"events": 90, "duplicates": 0, "dropped": 0}
+    done = {"events": 90, "duplicates": 0, "dropped": 0, "plan_changes": 0}
     slots = {0: {"held": 5, "runs": 3, "state_bytes": 2_500_000, "kept_bytes": 9}}
     progress = {
         "batchId": 7,

@@ -82,6 +82,17 @@ class Engine:
             executor.measured if isinstance(executor, TreeExecutor) else None for executor in self._held.executors
         )
 
+    def planned_for(self, table: pa.Table) -> Plan:
+        """How it would run on events like these, of which none is taken in."""
+        if self._planning is None or self._held is not None:
+            return self.plan
+        arrivals = Arrivals(self.query.schema)
+        arrivals.add(table)
+        settled = arrivals.settled(None)
+        if settled is None or not settled.num_rows:
+            return self.plan
+        return self._holding(settled, self._planning.again(looks=True)).planned_for(settled)
+
     # Life
 
     def process(self, batch: pa.Table, watermark: int | None = None) -> Batch:
@@ -155,13 +166,14 @@ class Engine:
             runs=0 if held is None else sum(executor.runs for executor in held.executors),
             state_bytes=self._arrivals.nbytes + (0 if held is None else held.nbytes),
             dropped=self._accounts.dropped - self._total.dropped,
+            plan_changes=sum(known.changes for known in self.measured if known is not None) - self._total.plan_changes,
             components=() if held is None else tuple(executor.counts() for executor in held.executors),
         )
         self._total = replace(
             now,
             **{
                 name: getattr(self._total, name) + getattr(now, name)
-                for name in ("rows", "bad", "late", "relevant", "matches", "dropped")
+                for name in ("rows", "bad", "late", "relevant", "matches", "dropped", "plan_changes")
             },
         )
         return replace(made, statistics=now)
@@ -185,8 +197,9 @@ class Engine:
         relevant = Statistics(relevant=arrived.rows.num_rows)
         return Batch(made.matches, made.timeouts, made.compressed, statistics=relevant)
 
-    def _holding(self, table: pa.Table) -> Held:
-        return Held(self.query, self._first_plan, self.settings, self._accounts, table, self._planning)
+    def _holding(self, table: pa.Table, planning: Planning | None = None) -> Held:
+        planning = planning or self._planning
+        return Held(self.query, self._first_plan, self.settings, self._accounts, table, planning)
 
     def _within_budget(self) -> None:
         most = self.settings.budget.state_bytes

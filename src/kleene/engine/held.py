@@ -100,7 +100,7 @@ class Held:
             for executor, alternative in zip(self.executors, self._plan.alternatives, strict=True)
         )
         costs = tuple(
-            executor.costs or cost if isinstance(executor, TreeExecutor) else cost
+            (executor.costs if isinstance(executor, TreeExecutor) and executor.measured.changes else None) or cost
             for executor, cost in zip(self.executors, self._plan.costs, strict=False)
         )
         return replace(self._plan, alternatives=running, costs=costs)
@@ -108,6 +108,14 @@ class Held:
     def arrived(self, table: pa.Table, step: int) -> tuple[Arrived, int]:
         """The events of a table that some component could use, and the step that comes after it."""
         return self._intake.arrived(table, step, self.store)
+
+    def planned_for(self, table: pa.Table) -> Plan:
+        """The plan for these events, which are the first."""
+        arrived, _ = self.arrived(table, 0)
+        better = None
+        if self._planning is not None and len(arrived.end):
+            better = self._planning.first_plan(arrived, self._layout, self.strings)
+        return better or self.plan
 
     def take_in(self, arrived: Arrived) -> None:
         """Hold events, and let every executor see them."""

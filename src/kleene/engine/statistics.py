@@ -41,5 +41,7 @@ class Statistics:
     state_bytes: int = 0
     # What a budget made it drop.
     dropped: int = 0
+    # How often another plan was found better for what came.
+    plan_changes: int = 0
     # By alternative, one entry a positive component.
     components: tuple[tuple[ComponentCounts, ...], ...] = ()

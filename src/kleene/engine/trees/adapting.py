@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kleene.engine.store import EventStore
 from kleene.engine.strings import StringPool
@@ -19,7 +19,9 @@ from kleene.plan.settings import Settings
 from kleene.plan.trees import TreePlan
 
 # How much what was seen last counts among what was seen before.
-_WEIGHT = 0.5
+_WEIGHT = 0.75
+# Looking costs as much as some ten thousand combinations: it is done after so many, or after so many rounds.
+_TRIED, _ROUNDS = 200_000, 8
 
 
 class Adapter:
@@ -39,14 +41,26 @@ class Adapter:
         self._query, self._logical, self._settings = query, logical, settings
         self._observer = Observer(plan, columns, strings, query.window)
         self._plan, self._made_for, self.statistics = plan, statistics, statistics
+        self._rounds = self._tried = 0
         self.costs: Costed = costed(query, plan, statistics)
 
     def after_round(
-        self, store: EventStore, time: Timeline, members: Mapping[str, Ints], first: int, last: int, texts: Texts
+        self,
+        store: EventStore,
+        time: Timeline,
+        members: Callable[[], Mapping[str, Ints]],
+        first: int,
+        last: int,
+        texts: Texts,
+        tried: int,
     ) -> TreePlan | None:
-        """Another plan, when the one that runs should be left."""
-        windows = _windows(self._query, store, first, last)
-        sample = Sample(members, time.starts, time.ends, time.keys, windows, store.events, texts)
+        """Another plan, when the one that runs should be left; `tried`: what the round has cost."""
+        self._rounds, self._tried = self._rounds + 1, self._tried + tried
+        if self._rounds < _ROUNDS and self._tried < _TRIED:
+            return None
+        self._rounds = self._tried = 0
+        windows = windows_of(self._query, store.end[first:last])
+        sample = Sample(members(), time.starts, time.ends, time.keys, windows, store.events, texts)
         self.statistics = merged(self.statistics, self._observer.observed(sample), _WEIGHT)
         adapting = self._settings.adapting
         if not changed(self._made_for, self.statistics, adapting.change):
@@ -60,11 +74,10 @@ class Adapter:
         return found.plan
 
 
-def _windows(query: BoundQuery, store: EventStore, first: int, last: int) -> float:
-    """How many windows long the events of a round are."""
+def windows_of(query: BoundQuery, ends: Ints) -> float:
+    """How many windows long events are that end then."""
     window = query.window
     if window is None:
         return 1.0
-    if window.events:
-        return max(last - first, 1) / max(window.size, 1)
-    return (int(store.end[last - 1]) - int(store.end[first]) + 1) / max(window.size, 1)
+    length = len(ends) if window.events else int(ends[-1]) - int(ends[0]) + 1
+    return length / max(window.size, 1)

@@ -71,8 +71,8 @@ class TreeExecutor:
         self._earliest = int(-FAR)
         self._rounds_assembled = self._changes = 0
         self._lists_kept = 0
-        # When the first event came after the plan was changed, and the last.
-        self._span: tuple[int, int] | None = None
+        # The first and the last event since the plan was changed: how many there were before it, and when it was.
+        self._span: tuple[tuple[int, int], tuple[int, int]] | None = None
 
     def _made(self, plan: TreePlan) -> Tree:
         return Tree(plan, Setting(self._columns, self._strings, self._pools, keyed=bool(plan.key)))
@@ -91,9 +91,10 @@ class TreeExecutor:
         self._begins.append(bits.begins)
         self._absents.append(bits.absents)
         for first, last in self._rounds(store, begin):
+            before = self._tree.tried
             self._round(store, time, keys, first, last)
             if self._adapter is not None:
-                self._adapt(self._adapter, store, time, keys, first, last)
+                self._adapt(self._adapter, store, time, keys, first, last, self._tree.tried - before)
             self._forget_lists(time)
 
     def _rounds(self, store: EventStore, begin: int) -> Iterator[tuple[int, int]]:
@@ -108,8 +109,8 @@ class TreeExecutor:
     def _round(self, store: EventStore, time: Timeline, keys: int, first: int, last: int) -> None:
         idle, at = True, self._at(store, time, keys, self._earliest)
         earliest = int(FAR)
-        begun = int(store.end[first]) if self._span is None else self._span[0]
-        self._span = begun, int(store.end[last - 1])
+        begun = (first, int(store.end[first])) if self._span is None else self._span[0]
+        self._span = begun, (last, int(store.end[last - 1]))
         for place, wanted in enumerate(self._positive):
             events = first + np.flatnonzero((self._begins.array[first:last] >> place) & 1)
             self._tree.offer(wanted.component.variable, events, at)
@@ -167,15 +168,20 @@ class TreeExecutor:
 
     # Other plans (§5.3)
 
-    def _adapt(self, adapter: Adapter, store: EventStore, time: Timeline, keys: int, first: int, last: int) -> None:
+    def _adapt(
+        self, adapter: Adapter, store: EventStore, time: Timeline, keys: int, first: int, last: int, tried: int
+    ) -> None:
         """Look at a round that is over, and go on with another plan where that is worth it."""
-        begins, absents = self._begins.array[first:last], self._absents.array[first:last]
-        members = {
-            scan.component.variable: first + np.flatnonzero((bits >> place) & 1)
-            for scans, bits in ((self._positive, begins), (self._negated, absents))
-            for place, scan in enumerate(scans)
-        }
-        better = adapter.after_round(store, time, members, first, last, self._strings.arrays())
+
+        def members() -> dict[str, Ints]:
+            begins, absents = self._begins.array[first:last], self._absents.array[first:last]
+            return {
+                scan.component.variable: first + np.flatnonzero((bits >> place) & 1)
+                for scans, bits in ((self._positive, begins), (self._negated, absents))
+                for place, scan in enumerate(scans)
+            }
+
+        better = adapter.after_round(store, time, members, first, last, self._strings.arrays(), tried)
         if better is not None:
             self.change_plan(better, store, time, keys, last)
 
@@ -289,10 +295,10 @@ class TreeExecutor:
     @property
     def measured(self) -> Measured:
         """What was counted since the plan was last changed."""
-        begun, ended = self._span or (0, 0)
+        (first, begun), (last, ended) = self._span or ((0, 0), (0, 0))
         window = self.query.window
-        length = ended - begun + 1
-        windows = length / max(window.size, 1) if window is not None and not window.events else 1.0
+        length = last - first if self.query.counts_events else ended - begun + 1
+        windows = 1.0 if window is None else length / max(window.size, 1)
         return Measured(self._tree.counted(), windows, self._rounds_assembled, self._changes)
 
     @property

@@ -86,8 +86,17 @@ class Observer:
                 selectivities[fingerprint] = found
         seen = [events for events in sample.members.values() if len(events)]
         every = np.concatenate(seen) if seen else np.zeros(0, np.int64)
-        keys = len(np.unique(sample.keys[every])) / max(windows, 1.0) if len(every) else 1.0
+        keys = self._keys(np.sort(every), sample, windows) if len(every) else 1.0
         return Statistics(rates, selectivities, {}, max(keys, 1.0), len(every))
+
+    @staticmethod
+    def _keys(every: Ints, sample: Sample, windows: float) -> float:
+        """How many partitions have an event in one window; where that has many events, as its first ones tell."""
+        number = max(1, int(len(every) / max(windows, 1.0)))
+        looked_at = every[: min(number, _DRAWN)]
+        distinct = len(np.unique(sample.keys[looked_at]))
+        # Where most are different, more events are of more partitions; otherwise most have been met.
+        return distinct * number / len(looked_at) if 2 * distinct > len(looked_at) else float(distinct)
 
     def _tried(self, names: list[str], condition: Condition, sample: Sample, draw: np.random.Generator) -> float | None:
         if any(not len(sample.members.get(name, ())) for name in names):

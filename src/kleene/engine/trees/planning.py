@@ -10,7 +10,7 @@ import numpy as np
 from kleene.engine.bits import scan
 from kleene.engine.store import Arrived
 from kleene.engine.strings import StringPool
-from kleene.engine.trees.adapting import Adapter
+from kleene.engine.trees.adapting import Adapter, windows_of
 from kleene.engine.trees.observing import Observer, Sample
 from kleene.optimize.choosing import logicals, trees
 from kleene.optimize.planner import may_be_trees, plan_query
@@ -22,8 +22,10 @@ from kleene.plan.physical import Plan
 from kleene.plan.settings import Settings
 from kleene.plan.trees import GroupNode, LeafNode, TreePlan, walk
 
-# How many events the first plan is made for, and how many there must be for a line to become a tree.
-SAMPLED, _WORTH_IT = 16_384, 2048
+# How many events the first plan is made for.
+SAMPLED = 16_384
+# How many there must be for a line to become a tree, in all and in one window of one partition.
+_WORTH_IT, _DENSE = 2048, 16
 
 
 @dataclass
@@ -49,24 +51,32 @@ class Planning:
         parts, _ = logicals(query, settings.without)
         return Planning(query, settings, parts, statistics or Statistics(), statistics is None)
 
-    def again(self) -> Planning:
-        """For the same query with events that were seen already."""
+    def again(self, *, looks: bool = False) -> Planning:
+        """For the same query; unless it looks again, with what is known by now."""
         known = self.statistics
         for adapter in self._adapters:
             known = _both(known, adapter.statistics)
-        return Planning(self.query, self.settings, self.parts, known, False)
+        return Planning(self.query, self.settings, self.parts, known, looks)
 
     def first_plan(self, arrived: Arrived, columns: Mapping[str, Column], strings: StringPool) -> Plan | None:
         """A plan for the first events; None: as it is."""
         if not self.looks:
             return None
         self.looks = False
-        size = len(arrived.end)
-        line = self.query.is_lines and self.settings.executor is None
-        if line and size < _WORTH_IT:
+        if self.query.is_lines and self.settings.executor is None and not self._is_dense(arrived):
             return None
         self.statistics = sampled(self.query, self.settings, arrived, columns, strings)
         return plan_query(self.query, self.settings, self.statistics)
+
+    def _is_dense(self, arrived: Arrived) -> bool:
+        """Whether so many events lie in a window that for a line the order of joins can matter.
+
+        Where few do, stacks are soon done, and to look at the events would take longer than that.
+        """
+        size, keys = len(arrived.end), int(arrived.partition.max()) + 1
+        if size < _WORTH_IT or keys < 1:
+            return False
+        return size / (max(windows_of(self.query, arrived.end), 1.0) * keys) >= _DENSE
 
     def adapter(
         self, number: int, plan: TreePlan, columns: Mapping[str, Column], strings: StringPool
@@ -101,14 +111,8 @@ def _sample(query: BoundQuery, plan: TreePlan, some: Arrived, strings: StringPoo
         found = scan([(each.component, each.mask) for each in scans], some.columns, strings, among)
         for place, each in enumerate(scans):
             members[each.component.variable] = np.flatnonzero((found.bits >> place) & 1)
-    window = query.window
     starts, ends = (some.position, some.position) if query.counts_events else (some.start, some.end)
-    if window is None:
-        windows = 1.0
-    elif window.events:
-        windows = len(ends) / max(window.size, 1)
-    else:
-        windows = (int(ends[-1]) - int(ends[0]) + 1) / max(window.size, 1)
+    windows = windows_of(query, some.end)
     return Sample(members, starts, ends, some.partition, windows, some.columns.events, strings.arrays())
 
 

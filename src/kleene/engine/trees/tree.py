@@ -118,6 +118,10 @@ class Tree:
         counts = [operator.counts for operator in self.root.everything()] + [step.counts for step in self.late]
         return tuple((each.tried, each.made) for each in counts)
 
+    @property
+    def tried(self) -> int:
+        return sum(operator.counts.tried for operator in self.root.everything())
+
     def forget_counts(self) -> None:
         for counts in (*(operator.counts for operator in self.root.everything()), *(step.counts for step in self.late)):
             counts.tried = counts.made = 0

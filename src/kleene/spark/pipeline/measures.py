@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kleene.spark.streaming.live import Found
 
 # What only slots know; outputs are counted as they are written.
-_DONE = ("events", "duplicates", "dropped")
+_DONE = ("events", "duplicates", "dropped", "plan_changes")
 # What is told of Spark's own: the rest says where things are, and is long.
 _OF_SPARK = ("inputRowsPerSecond", "processedRowsPerSecond", "durationMs", "stateOperators")
 _NANOSECONDS = 1_000_000_000

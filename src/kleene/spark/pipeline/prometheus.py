@@ -28,6 +28,8 @@ def _lines(totals: Totals, last: Batch | None) -> Iterator[str]:
     yield from _metric("bad_rows_total", "counter", "Rows that are no events.", totals.bad_rows)
     yield from _metric("duplicates_total", "counter", "Events that were dropped as known.", totals.done["duplicates"])
     yield from _metric("dropped_total", "counter", "Matches and runs over a budget.", totals.done["dropped"])
+    changes = totals.done["plan_changes"]
+    yield from _metric("plan_changes_total", "counter", "Times that a slot went on with a better plan.", changes)
     held = totals.held
     yield from _metric("held_events", "gauge", "Events that are kept for open windows.", held["held"])
     yield from _metric("runs", "gauge", "Open runs.", held["runs"])

@@ -28,7 +28,7 @@ from kleene.spark.worker import fitted
 
 SEGMENT, SNAPSHOT = "segment", "snapshot"
 # What is told of an update: what it did, and what the slot holds after it.
-DONE = ("events", "late", "duplicates", "matches", "dropped")
+DONE = ("events", "late", "duplicates", "matches", "dropped", "plan_changes")
 HELD = ("held", "runs", "state_bytes", "kept_bytes")
 METRICS = pa.schema([(name, pa.int64()) for name in (*DONE, *HELD)])
 # So much is replayed before it is worth a snapshot.
@@ -74,11 +74,12 @@ class LiveSlot:
 
     def update(self, rows: pa.Table | None, watermark: int | None, kept: Kept, pace: Pace) -> Iterator[Made]:
         """Let time pass, then take in what came; nothing before the watermark is taken in."""
-        matches = dropped = 0
+        matches = dropped = changes = 0
         if watermark is not None and watermark != self.page.watermark:
             for number, engine in self.engines.items():
                 batch = engine.process(self._empty, watermark)
                 dropped += batch.statistics.dropped
+                changes += batch.statistics.plan_changes
                 for made in made_of(self.work, number, batch):
                     matches += made.number if made.kind == "matches" else 0
                     yield made
@@ -96,7 +97,7 @@ class LiveSlot:
             yield Made(self.part.queries[0], "late", late.num_rows, late)
         self._save(fresh, watermark, kept, pace)
         duplicates = in_time.num_rows - fresh.num_rows
-        yield self._measured(arrived.num_rows, late.num_rows, duplicates, matches, dropped)
+        yield self._measured(arrived.num_rows, late.num_rows, duplicates, matches, dropped, changes)
 
     def _apart(self, rows: pa.Table, watermark: int | None) -> tuple[pa.Table, pa.Table]:
         if watermark is None or not rows.num_rows:
@@ -121,7 +122,7 @@ class LiveSlot:
         fresh = pc.subtract(first.filter(pc.greater_equal(first, before)), before)
         return rows if len(fresh) == rows.num_rows else rows.take(fresh.combine_chunks().sort())
 
-    def _measured(self, events: int, late: int, duplicates: int, matches: int, dropped: int) -> Made:
+    def _measured(self, events: int, late: int, duplicates: int, matches: int, dropped: int, changes: int) -> Made:
         """What an update did, for whoever watches."""
         totals = [engine.statistics for engine in self.engines.values()]
         replayed = 0 if self.replayed is None else self.replayed.held
@@ -131,6 +132,7 @@ class LiveSlot:
             "duplicates": duplicates,
             "matches": matches,
             "dropped": dropped,
+            "plan_changes": changes,
             "held": sum(total.events + total.waiting for total in totals) + replayed,
             "runs": sum(total.runs for total in totals),
             "state_bytes": self.nbytes,
