@@ -8,12 +8,14 @@ from kleene.api import Outputs, Query, decompress, explain, flat, infer_schema, 
 from kleene.errors import KleeneError
 from kleene.explanation import Explanation
 from kleene.pattern import Schema
-from kleene.plan.settings import Budget, Exchange, Policy, Settings, Stream
+from kleene.plan.settings import Adapting, Budget, Exchange, Executor, Policy, Settings, Stream
 
 __version__ = "0.1.0"
 __all__ = [
+    "Adapting",
     "Budget",
     "Exchange",
+    "Executor",
     "Explanation",
     "KleeneError",
     "Outputs",

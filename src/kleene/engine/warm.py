@@ -21,6 +21,7 @@ _LOG = logging.getLogger("kleene")
 _SEQUENCE = "PATTERN SEQ(A a, !(B b), C c) WHERE [id] AND a.x > 0 AND c.x > a.x"
 _RISING = "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { [id] AND a[i].x > a[i-1].x }"
 _CROWD = "PATTERN SEQ(A+ a[], C c)"
+_TREE = "PATTERN (A a & A e) ; !(B d) ; A f ; !(B b) ; C c WHERE [id] AND a.x < e.x AND a.s = c.s"
 
 
 class Warming(NamedTuple):
@@ -63,6 +64,15 @@ WARMINGS = (
         "budgets",
         f"{_RISING} WITHIN 9",
         settings=Settings(budget=Budget(matches_per_event=2, runs_per_partition=2, policy=Policy.DROP_OLDEST)),
+    ),
+    Warming("trees, what is between on either side", f"{_TREE} AND b.x > c.x AND d.x > a.x WITHIN 9"),
+    Warming("trees of events that last", f"{_TREE} WITHIN 9", Schema(start="began")),
+    Warming("trees, windows of positions", f"{_TREE} WITHIN 9 EVENTS", Schema(tie_breaker="small")),
+    Warming("trees without a key, open ends", "PATTERN !(B b) ; (A a & C c) ; B+ d WHERE d.y > a.y WITHIN 9"),
+    Warming(
+        "trees with groups and lists",
+        "PATTERN (A a | B b) ; A* ; (A+ k[] & C c) WHERE A.x > a.x AND k[i].y > avg(k[..i-1].y) AND c.x > sum(A.x)"
+        " AND max(k.s) > c.s WITHIN 9",
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kleene.errors import (
@@ -224,12 +224,17 @@ class Line:
     absences: tuple[Absence, ...]
 
 
+def spoken_of(clauses: Iterable[Clause], present: Collection[str]) -> tuple[Clause, ...]:
+    """Without those on `a[i]` where `a` is absent: they speak of i > 1 only, and there is none."""
+    return tuple(clause for clause in clauses if all(name in present for name in _iterating(clause)))
+
+
 def place(components: Iterable[Component], positive: Iterable[Clause]) -> Line:
     """Put each clause on the edge that instantiates its last identifier among the components that are present."""
     present = [component for component in components if not component.negated]
     order = {component.variable: number for number, component in enumerate(present)}
     edges: dict[tuple[int, int], list[Clause]] = {}
-    for clause in positive:
+    for clause in spoken_of(positive, order):
         edges.setdefault(_last_identifier(clause, order, present), []).append(clause)
     states = tuple(
         State(component, *(tuple(edges.get((number, edge), ())) for edge in (_BEGIN, _TAKE, _PROCEED)))

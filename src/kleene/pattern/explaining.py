@@ -8,7 +8,7 @@ from kleene.lang import tree
 from kleene.lang.format import format_duration
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.clock import ClockKind
-from kleene.pattern.conditions import Line, place
+from kleene.pattern.conditions import Line, place, spoken_of
 from kleene.pattern.expressions import Aggregate, Agrees, Clause, Comparison, Contains, references
 from kleene.pattern.nodes import Component, Kind, Pattern, components, is_line
 from kleene.pattern.printing import (
@@ -138,7 +138,8 @@ def _amount(component: Component) -> str:
 def _conditions(query: BoundQuery, option: Pattern) -> Iterator[tuple[str, str]]:
     present = tuple(components(option))
     names = {component.variable for component in present}
-    tested = [clause for clause in query.conditions.positive if not _true_by_absence(clause, names)]
+    said = spoken_of(query.conditions.positive, names)
+    tested = [clause for clause in said if not _true_by_absence(clause, names)]
     if is_line(option):
         yield from _edges(place(present, tested))
     else:

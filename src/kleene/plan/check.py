@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from kleene.pattern.conditions import place
+from kleene.pattern.conditions import place, spoken_of
 from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references, variables
 from kleene.pattern.nodes import Component
 from kleene.plan.check_trees import check_tree
@@ -47,7 +47,7 @@ def _check_sequence(plan: Plan, sequence: SequencePlan) -> None:
                 raise IllFormedPlan(f"a test at `{names[place_]}` needs an event that is not bound yet")
     tested = {clause for scan in sequence.scans for clause in scan.mask}
     tested |= {clause for clauses in sequence.during for clause in clauses} | set(sequence.after)
-    _check_complete(plan, tested, (*sequence.key, *_agreed(names, plan.query.partition, tested)))
+    _check_complete(plan, names, tested, (*sequence.key, *_agreed(names, plan.query.partition, tested)))
     for absence in sequence.absences:
         if not absence.scan.component.negated or not -1 <= absence.after < len(names):
             raise IllFormedPlan("a negated component stands between two places")
@@ -70,7 +70,7 @@ def _check_automaton(plan: Plan, automaton: AutomatonPlan) -> None:
             raise IllFormedPlan(f"a test before `{names[number]}` needs an event that is not taken yet")
         if set(first.take) != set(state.take.tests):
             raise IllFormedPlan(f"what is tested of each event of `{names[number]}` is tested where it is taken")
-    _check_complete(plan, tested, automaton.key)
+    _check_complete(plan, names, tested, automaton.key)
     for absence in automaton.absences:
         if not absence.scan.component.negated or not -1 <= absence.after < len(names):
             raise IllFormedPlan("a negated component stands between two states")
@@ -87,8 +87,8 @@ def _names(parts: list[Component]) -> list[str]:
     return names
 
 
-def _check_complete(plan: Plan, tested: Iterable[Clause], key: tuple[str, ...]) -> None:
-    for clause in plan.query.conditions.positive:
+def _check_complete(plan: Plan, names: list[str], tested: Iterable[Clause], key: tuple[str, ...]) -> None:
+    for clause in spoken_of(plan.query.conditions.positive, names):
         if clause not in tested and not implied_by_key(clause, key):
             raise IllFormedPlan(f"nothing tests {clause}")
 

@@ -22,7 +22,7 @@ from kleene.lang.format import format_declaration
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
-from kleene.plan.settings import Budget, Policy, Settings, Stream
+from kleene.plan.settings import Adapting, Budget, Executor, Policy, Settings, Stream
 from kleene.spark.packing import Slices, from_bytes, to_bytes, unpack
 from kleene.spark.slot import RANK, Made, Part, Work, made_in
 
@@ -199,6 +199,8 @@ def _plain_settings(settings: Settings) -> Mapping[str, Any]:
         "state_bytes": budget.state_bytes,
         "drop_duplicates": settings.stream.drop_duplicates,
         "cache_bytes": settings.stream.cache_bytes,
+        "executor": None if settings.executor is None else settings.executor.name,
+        "adapting": asdict(settings.adapting),
     }
 
 
@@ -206,7 +208,11 @@ def _settings(plain: Mapping[str, Any]) -> Settings:
     policy = Policy[plain["policy"]]
     budget = Budget(plain["matches_per_event"], plain["runs_per_partition"], plain["state_bytes"], policy)
     stream = Stream(drop_duplicates=plain["drop_duplicates"], cache_bytes=plain["cache_bytes"])
-    return Settings(frozenset(plain["without"]), budget, plain["graphs"], stream=stream)
+    executor = None if plain["executor"] is None else Executor[plain["executor"]]
+    adapting = Adapting(**plain["adapting"])
+    return Settings(
+        frozenset(plain["without"]), budget, plain["graphs"], stream=stream, executor=executor, adapting=adapting
+    )
 
 
 def _described(query: Query) -> dict[str, Any]:

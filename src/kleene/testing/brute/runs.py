@@ -102,7 +102,10 @@ class Run:
         return tuple(clause for clause in self.question.positive_clauses if self._last_identifier(clause) == (at, edge))
 
     def _last_identifier(self, clause: Clause) -> tuple[int, Phase] | None:
-        """Absent variables are instantiated nowhere."""
+        """Absent variables are instantiated nowhere; what speaks of each `a[i]` of one says nothing."""
         place_of = {place.name: i for i, place in enumerate(self.line)}
-        found = [(place_of[name], phase) for name, phase in self.question.identifiers.of(clause) if name in place_of]
+        named = self.question.identifiers.of(clause)
+        if any(phase is Phase.TAKE and name not in place_of for name, phase in named):
+            return None
+        found = [(place_of[name], phase) for name, phase in named if name in place_of]
         return max(found, default=None)
