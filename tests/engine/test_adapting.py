@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from tests.engine.agreement import Pair, case_of, content, pair_of
 
-from kleene.engine.engine import Engine
+from kleene.engine.engine import Batch, Engine
 from kleene.engine.trees.adapting import Adapter
 from kleene.frames.arrow import schema_on
 from kleene.optimize.choosing import logicals
@@ -27,8 +27,8 @@ from kleene.plan.settings import Adapting, Executor, Settings
 from kleene.plan.trees import TreePlan
 
 TYPES = ("IBM", "Sun", "Oracle", "Google")
-TEXT = "PATTERN IBM; Sun; Oracle; Google WHERE Oracle.price > Sun.price AND Oracle.price > Google.price WITHIN 40 units"
-ROUND = 512
+TEXT = "PATTERN IBM; Sun; Oracle; Google WHERE Oracle.price > Sun.price AND Oracle.price > Google.price WITHIN 80 units"
+ROUND = 256
 
 
 def trades(events: int, rates: tuple[int, ...], first: float, second: float, begin: int = 0) -> pa.Table:
@@ -50,11 +50,14 @@ def settings(**given: Any) -> Settings:
 
 
 def ran(engine: Engine, *tables: pa.Table) -> list[str]:
-    found = []
+    found: list[str] = []
     for table in tables:
-        made = engine.process(table, int(table["ts"][-1].as_py()) + 1)
-        found += [] if made.matches is None else made.matches["match_id"].to_pylist()
-    return found + engine.finish().matches["match_id"].to_pylist()
+        found += ids(engine.process(table, int(table["ts"][-1].as_py()) + 1))
+    return found + ids(engine.finish())
+
+
+def ids(made: Batch) -> list[str]:
+    return [] if made.matches is None else list(made.matches["match_id"].to_pylist())
 
 
 def known(query: BoundQuery, table: pa.Table) -> Statistics:
@@ -66,9 +69,9 @@ def known(query: BoundQuery, table: pa.Table) -> Statistics:
 
 
 PHASES = (
-    trades(6000, (1, 100, 100, 100), 1, 1),
-    trades(6000, (1, 1, 1, 1), 1 / 50, 1, 6000),
-    trades(6000, (1, 1, 1, 1), 1, 1 / 50, 12000),
+    trades(4000, (1, 100, 100, 100), 1, 1),
+    trades(4000, (1, 1, 1, 1), 1 / 50, 1, 4000),
+    trades(4000, (1, 1, 1, 1), 1, 1 / 50, 8000),
 )
 
 
@@ -76,12 +79,11 @@ def test_each_phase_gets_its_own_plan() -> None:
     query = bound(PHASES[0])
     engine = Engine(query, settings())
     plans = []
-    found = []
+    found: list[str] = []
     for table in PHASES:
-        made = engine.process(table, int(table["ts"][-1].as_py()) + 1)
-        found += made.matches["match_id"].to_pylist()
+        found += ids(engine.process(table, int(table["ts"][-1].as_py()) + 1))
         plans.append(engine.plan.alternatives)
-    found += engine.finish().matches["match_id"].to_pylist()
+    found += ids(engine.finish())
     assert plans[0] != plans[1] != plans[2] != plans[0]
     assert engine.statistics.plan_changes >= 2
     stacks = Engine(query, Settings(executor=Executor.STACKS))

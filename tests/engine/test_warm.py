@@ -61,12 +61,24 @@ queries = [
     "PATTERN A+ a[] ; B b WHERE [k] WITHIN 7 OUTPUT COMPRESSED",
     "PATTERN A a ; B{2,3} b[] ; C c WITHIN 9 TIMEOUTS INTO Late",
     "PATTERN A+ a[] ; C c WITHIN 5 RETURN avg(a.y) AS mean, min(a.text) AS least, max(a.at) AS latest",
+    "PATTERN A a & B b WHERE a.x < b.x WITHIN 6",
+    "PATTERN (A a ; B b) & (C c | D d) WHERE [k] AND a.few = c.few WITHIN 9 RETURN a.text, c.money, d.half AS half",
+    "PATTERN A a ; B* ; D d WHERE B.y > a.half AND count(B) < 3 WITHIN 9",
+    "PATTERN A a ; B^2 k ; (C c & D d) WHERE [k] AND sum(k.x) > c.x WITHIN 12",
+    "PATTERN A a ; !(B b) ; (C c & D d) WHERE b.text > c.text WITHIN 9 INCLUSIVE",
+    "PATTERN (A a & D d) ; !(B b) ; C c WHERE [k] AND b.x > a.x WITHIN 9",
+    "PATTERN A+ a[] & B b WHERE a[i].x > a[i-1].x AND b.y > sum(a.half) WITHIN 5",
+    "PATTERN (A a & B b) ; !(C c) WHERE c.half > a.half WITHIN 5",
+    "PATTERN !(C c) ; (A a & B b) WHERE [k] AND c.x > a.x WITHIN 5",
+    "PATTERN (A a & B b) ; D+ WHERE D.at > a.at WITHIN 4 OUTPUT NON_OVERLAP",
 ]
 others = {
     "PATTERN A a ; B* b[] ; C c WHERE partition_contiguity { [half] } WITHIN 3 EVENTS OUTPUT NON_OVERLAP": Schema(),
     "PATTERN A+ a[] ; B b WHERE strict_contiguity { a[1].x > 0 } WITHIN 3 EVENTS": Schema(tie_breaker="x"),
     "PATTERN A+ a[] ; !(B b) ; D d WHERE skip_till_next_match { } WITHIN 9 milliseconds": Schema(time="at"),
     "PATTERN A a ; C c ; !(B b) WHERE a.x > b.x WITHIN 5 days": Schema(time="day"),
+    "PATTERN (A a & B b) ; !(D d) ; C c WHERE [k] WITHIN 9 EVENTS": Schema(tie_breaker="x"),
+    "PATTERN (A a | B+ b[]) ; (C c & D d) WHERE b[i].x > b[1].x WITHIN 9 milliseconds": Schema(time="at"),
 }
 asked = [(query, Schema(start=start)) for query in queries for start in (None, "began")] + list(others.items())
 found = [

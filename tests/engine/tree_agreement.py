@@ -57,6 +57,9 @@ CRAFTS = (
     "PATTERN A a & B b & A c WHERE a.s = b.s AND b.y = c.y",
     "PATTERN (A a & B b) ; (C c | A+ d[]) WHERE a.y = b.y AND c.x >= b.x",
     "PATTERN (A a & C c) ; B* d WHERE d.x >= c.x",
+    "PATTERN A a ; !(B b) ; C c",
+    "PATTERN !(C c) ; A a ; B+",
+    "PATTERN B+ ; A a ; !(C c)",
 )
 # The pairs of each stratum that every plan is tried on.
 STRATA = {
@@ -64,17 +67,17 @@ STRATA = {
     "disjunction": 25,
     "nested": 15,
     "closure": 25,
-    "negation": 10,
+    "negation": 8,
     "sequence": 25,
     "optional": 18,
     "count_window": 15,
     "durations": 20,
-    "ties": 10,
+    "ties": 7,
     "tie_breaker": 15,
-    "nulls_missing": 12,
+    "nulls_missing": 8,
     "non_overlap": 15,
     "non_overlap_trees": 20,
-    COMMON: 10,
+    COMMON: 8,
     CRAFTED: 24,
 }
 
@@ -169,19 +172,28 @@ def changing(plans: Sequence[Plan], draw: random.Random) -> Iterator[None]:
 
 
 def drawn_case(draw: random.Random, stratum: str) -> GeneratedCase:
+    """A random case of a stratum, which may be a query without its window."""
     if stratum == CRAFTED:
-        return crafted_case(draw)
+        return crafted_case(draw, draw.choice(CRAFTS))
+    if stratum.startswith("PATTERN"):
+        return crafted_case(draw, stratum)
     return common_case(draw) if stratum == COMMON else case_of(draw, stratum)
 
 
-def crafted_case(draw: random.Random) -> GeneratedCase:
-    text = f"{draw.choice(CRAFTS)} WITHIN {draw.randint(5, 12)}{draw.choice(('', ' INCLUSIVE'))}"
+def crafted_case(draw: random.Random, query: str) -> GeneratedCase:
+    """A query with a window, and a stream of its classes A, B and C."""
+    text = f"{query} WITHIN {draw.randint(6, 14)}{draw.choice(('', ' INCLUSIVE'))}"
     start = draw.choice((None, None, "began"))
     now, rows = 0, []
-    for _ in range(draw.randint(7, 11)):
-        now += draw.choice((0, 1, 1, 1, 2))
-        row = {"type": draw.choice("AABBC"), "ts": now, "id": draw.choice((1, 1, 2)), "x": draw.choice((0, 1, 2, None))}
-        rows.append({**row, "y": draw.choice((0.5, None)), "s": draw.choice(("u", "u", None)), "f": True})
+    for _ in range(draw.randint(8, 11)):
+        now += draw.choice((0, 0, 1, 1, 2))
+        row = {
+            "type": draw.choice("AABBBCC"),
+            "ts": now,
+            "id": draw.choice((1, 1, 2)),
+            "x": draw.choice((0, 1, 2, None)),
+        }
+        rows.append({**row, "y": draw.choice((0.5, 0.5, None)), "s": draw.choice(("u", "u", None)), "f": True})
         if start is not None:
             rows[-1][start] = now - draw.choice((0, 0, 1, 2))
     return GeneratedCase(text, rows, start=start)

@@ -26,6 +26,7 @@ OF_THE_ENGINE = (
     "selection",
     "sequence",
     "timeline",
+    "trees",
     "values",
 )
 

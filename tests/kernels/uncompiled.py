@@ -26,7 +26,8 @@ ROUNDS = 2
 MANY = f"a1 x2 {' '.join(f'c{number}/{number % 2}' for number in range(3, 78))} b90 b91/1"
 FEW = "c1 c2/1 c3 n3/1 c4 c5/1 c6/1 b9 b9/1 c10 b11"
 DROPPING = Settings(budget=Budget(runs_per_partition=6, matches_per_event=20, policy=Policy.DROP_OLDEST))
-# What random queries come to too rarely: many matches of one event, long lists, computed columns, drops, counts alone.
+# What random queries come to too rarely: many matches of one event, long lists, computed columns, drops, counts alone,
+# negation in trees.
 RUNS = (
     ("PATTERN SEQ(A a, X x, C c, B b) WITHIN 500", MANY, Settings()),
     ("PATTERN SEQ(C+ c[], B b) WHERE skip_till_next_match { [id] } WITHIN 500", MANY, Settings()),
@@ -45,6 +46,10 @@ RUNS = (
         FEW,
         Settings(),
     ),
+    ("PATTERN (C c ; !(N n) ; B b) & C d WHERE n.id = b.id WITHIN 8", FEW, Settings()),
+    ("PATTERN (C c & C d) ; !(N n) ; B b WHERE [id] AND n.ts < c.ts WITHIN 8", FEW, Settings()),
+    ("PATTERN C c ; (C{1,3} d[] & B b) WHERE d[i].ts > c.ts + 2 AND d[i].id != d[i-1].id WITHIN 8", FEW, Settings()),
+    ("PATTERN (C c & B b) ; C+ WHERE [id] WITHIN 9", FEW, Settings()),
 )
 
 

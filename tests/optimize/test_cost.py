@@ -153,17 +153,18 @@ def test_a_key_divides_what_is_tried_and_made_at_every_join() -> None:
 
 def test_the_cost_of_a_join_is_formula_1() -> None:
     query = bound("PATTERN A a ; B b WHERE a.x < b.x AND a.y != b.y WITHIN 1")
-    weights = Weights(input=2.0, predicate=0.5, output=3.0)
+    weights = Weights(input=2.0, predicate=0.5, output=3.0, event=4.0)
     found = cost_of(query, ordered(query, (0, 1)), measured(query, {"A": 10.0, "B": 5.0}, 0.5, 0.1), weights)
     tried, out = 10 * 5, 10 * 5 * 0.5 * 0.1
     assert found.nodes[-1].cost == pytest.approx(2 * tried + 2 * 0.5 * 2 * tried + 3 * out)
-    assert found.total == pytest.approx(found.nodes[-1].cost + 2 * 10 + 2 * 5)
+    assert found.total == pytest.approx(found.nodes[-1].cost + 4 * 10 + 4 * 5)
 
 
 def test_inner_records_are_kept_and_those_of_the_root_are_not() -> None:
     query = bound("PATTERN A a ; B b ; C c WITHIN 1")
     plan, statistics = ordered(query, ((0, 1), 2)), measured(query, RATES)
-    extra = cost_of(query, plan, statistics, Weights(record=1.0)).total - cost_of(query, plan, statistics).total
+    kept, not_kept = (cost_of(query, plan, statistics, Weights(record=cost)).total for cost in (1.0, 0.0))
+    extra = kept - not_kept
     assert extra == pytest.approx(RATES["A"] * RATES["B"])
 
 
@@ -176,12 +177,13 @@ def test_nseq_stops_the_join_early_and_neg_looks_at_what_it_made() -> None:
     costs = {}
     for shape in all_shapes(logical):
         assert shape is not None
-        root = cost_of(query, build(query, logical, shape), statistics).nodes
+        root = cost_of(query, build(query, logical, shape), statistics, Weights(lookup=3.0)).nodes
         costs[shape.negations[0]] = sum(e.cost for e in root if isinstance(e.node, JoinNode | NegNode))
         assert root[-1].made == pytest.approx(pairs * survive)
-    assert costs[Where.RIGHT] == pytest.approx(RATES["C"] + 2 * pairs * survive)
-    assert costs[Where.LEFT] == pytest.approx(RATES["A"] + 2 * pairs * survive)
-    assert costs[Where.JOIN] == costs[Where.TOP] == pytest.approx(2 * pairs + pairs + pairs * survive)
+    assert costs[Where.RIGHT] == pytest.approx(3 * RATES["C"] + 2 * pairs * survive)
+    # A bound beside the left side forbids pairs, but stops no loop.
+    assert costs[Where.LEFT] == pytest.approx(3 * RATES["A"] + pairs + pairs * survive)
+    assert costs[Where.JOIN] == costs[Where.TOP] == pytest.approx(2 * pairs + 3 * pairs + pairs * survive)
 
 
 def test_records_that_were_counted_go_before_the_estimate() -> None:
@@ -297,14 +299,15 @@ def test_a_key_keeps_runs_apart() -> None:
 def test_a_shape_without_joins_has_a_cost() -> None:
     query = bound("PATTERN A a WITHIN 9")
     [logical] = options(query)
-    found = cost_of(query, build(query, logical, None), measured(query, RATES))
-    assert found.total == pytest.approx(RATES["A"])
+    found = cost_of(query, build(query, logical, None), measured(query, RATES), Weights(event=3.0))
+    assert found.total == pytest.approx(3 * RATES["A"])
 
 
 def test_a_disjunction_costs_its_parts_and_a_merge() -> None:
     query = bound("PATTERN A a ; (B b | C c) WITHIN 9")
     [logical] = options(query)
-    found = cost_of(query, build(query, logical, Shape((0, 1), (None, Shape(0, (None, None))))), measured(query, RATES))
+    plan = build(query, logical, Shape((0, 1), (None, Shape(0, (None, None)))))
+    found = cost_of(query, plan, measured(query, RATES), Weights())
     union = found.nodes[3]
     assert (union.tried, union.made, union.cost) == (7.0, 7.0, 14.0)
     assert isinstance(found.nodes[-1].node, JoinNode)

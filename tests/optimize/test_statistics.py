@@ -148,9 +148,9 @@ def test_merged_is_a_weighted_average_of_what_both_know() -> None:
 
 def test_changed_is_relative_to_what_was_known() -> None:
     old = Statistics({"a": 10.0}, {"p": 0.5}, sampled=1)
-    assert not changed(old, Statistics({"a": 11.9}, {"p": 0.41}), 0.2)
+    assert not changed(old, Statistics({"a": 11.9}, {"p": 0.42}), 0.2)
     assert changed(old, Statistics({"a": 12.1}, {"p": 0.5}), 0.2)
-    assert changed(old, Statistics({"a": 10.0}, {"p": 0.3}), 0.2)
+    assert changed(old, Statistics({"a": 10.0}, {"p": 0.41}), 0.2)
     assert changed(old, Statistics({"a": 10.0, "b": 1.0}, {"p": 0.5}), 0.2)
     assert not changed(old, Statistics(), 0.2)
 

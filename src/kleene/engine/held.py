@@ -181,8 +181,13 @@ class Held:
         found = [
             (executor, executor.settle(self.store, self._time(executor), self._keys(executor), closing))
             for executor in self.executors
+            if not (quietly and self._forgets(executor))
         ]
         return self._selection.outputs(self.store, found, time, closing, quietly=quietly)
+
+    def _forgets(self, executor: Executor) -> bool:
+        """Whether what was said before has no part in what is said next."""
+        return isinstance(executor, TreeExecutor) and self._query.output is OutputMode.ALL and executor.forget_matches()
 
     # What is still needed
 

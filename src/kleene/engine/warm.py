@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from kleene.engine.engine import Engine
 from kleene.frames.arrow import schema_on
+from kleene.optimize.trees.building import build
+from kleene.optimize.trees.options import options
+from kleene.optimize.trees.shapes import all_shapes
 from kleene.pattern import Query, Schema
+from kleene.pattern.query import BoundQuery
+from kleene.plan.physical import Plan
 from kleene.plan.settings import Budget, Policy, Settings
 
 _LOG = logging.getLogger("kleene")
@@ -31,6 +37,8 @@ class Warming(NamedTuple):
     query: str
     schema: Schema = Schema()
     settings: Settings = Settings()
+    # Whether it runs as a tree of every shape: which one is chosen depends on the events.
+    shapes: bool = False
 
 
 WARMINGS = (
@@ -42,6 +50,12 @@ WARMINGS = (
         "events that last, windows of positions",
         f"{_SEQUENCE} WITHIN 9 EVENTS",
         Schema(start="began", tie_breaker="small"),
+        Settings(budget=Budget(state_bytes=1 << 30)),
+    ),
+    Warming(
+        "events that last, windows of positions, no ties",
+        f"{_SEQUENCE} WITHIN 9 EVENTS",
+        Schema(start="began"),
         Settings(budget=Budget(state_bytes=1 << 30)),
     ),
     Warming("closure", f"{_RISING} WITHIN 9"),
@@ -65,7 +79,8 @@ WARMINGS = (
         f"{_RISING} WITHIN 9",
         settings=Settings(budget=Budget(matches_per_event=2, runs_per_partition=2, policy=Policy.DROP_OLDEST)),
     ),
-    Warming("trees, what is between on either side", f"{_TREE} AND b.x > c.x AND d.x > a.x WITHIN 9"),
+    Warming("trees, what is between in every place", f"{_SEQUENCE} WITHIN 9", shapes=True),
+    Warming("trees of conjunctions", f"{_TREE} AND b.x > c.x AND d.x > a.x WITHIN 9"),
     Warming("trees of events that last", f"{_TREE} WITHIN 9", Schema(start="began")),
     Warming("trees, windows of positions", f"{_TREE} WITHIN 9 EVENTS", Schema(tie_breaker="small")),
     Warming("trees without a key, open ends", "PATTERN !(B b) ; (A a & C c) ; B+ d WHERE d.y > a.y WITHIN 9"),
@@ -114,11 +129,18 @@ def warm() -> float:
 def _run(warming: Warming, table: pa.Table) -> None:
     """In two batches, with the state of the first one saved and restored."""
     query = Query(warming.query).bind(schema_on(table.schema, warming.schema))
-    engine = Engine(query, warming.settings)
-    engine.process(table.slice(0, 6), watermark=4)
-    engine = Engine.restore(query, engine.snapshot(), warming.settings)
-    engine.process(table.slice(6))
-    engine.finish()
+    for plan in _shapes(query) if warming.shapes else (None,):
+        engine = Engine(query, warming.settings, plan)
+        engine.process(table.slice(0, 6), watermark=4)
+        engine = Engine.restore(query, engine.snapshot(), warming.settings, plan)
+        engine.process(table.slice(6))
+        engine.finish()
+
+
+def _shapes(query: BoundQuery) -> Iterator[Plan]:
+    (option,) = options(query)
+    for shape in all_shapes(option, query.partition):
+        yield Plan(query, (build(query, option, shape),))
 
 
 if __name__ == "__main__":

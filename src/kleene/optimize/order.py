@@ -15,6 +15,7 @@ from math import inf
 
 from kleene.optimize import fingerprints
 from kleene.optimize.cost import (
+    CALIBRATED,
     Flow,
     Weights,
     absent,
@@ -64,7 +65,7 @@ def best(
     """The shape that `building.build` is to give one option of a query; the key is as there."""
     by = query.partition if key is None else key
     known = Known(statistics, (*query.components, *components(logical.pattern)), by)
-    search = _Search(query, logical, known, weights or Weights())
+    search = _Search(query, logical, known, weights or CALIBRATED)
     ranked = sorted(search.options(), key=lambda option: option.cost)
     first = ranked[0]
     second = next((option for option in ranked if option.shape != first.shape), None)

@@ -236,7 +236,8 @@ class Joins:
         weights = self.weights
         pushed = [pair for pair in zip(here, chosen, strict=True) if pair[1] is not Where.JOIN]
         survive = prod(_absent(standing).survive for standing, _ in pushed)
-        cost = left.stored + right.stored + looking(weights, tried * survive, tests)
+        stopping = prod(_absent(standing).survive for standing, where in pushed if where is Where.RIGHT)
+        cost = left.stored + right.stored + looking(weights, tried * stopping, tests)
         for standing, where in pushed:
             cost += nseq(weights, left.flow if where is Where.LEFT else right.flow, _absent(standing))
         sketch = self._sketched(both, sides, left, right)

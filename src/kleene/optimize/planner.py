@@ -19,7 +19,7 @@ from kleene.optimize.push_to_edges import push_to_edges
 from kleene.optimize.push_window import push_window
 from kleene.optimize.statistics import Statistics
 from kleene.optimize.trees.building import why_not_trees
-from kleene.pattern.conditions import Line, place
+from kleene.pattern.conditions import Line, place, spoken_of
 from kleene.pattern.expressions import Aggregate, Agrees, references
 from kleene.pattern.nodes import Kind, Pattern, components
 from kleene.pattern.query import BoundQuery
@@ -122,7 +122,8 @@ def _on_stacks(query: BoundQuery, line: Line, absences: tuple[Absence, ...]) -> 
     """SASE §3.1: scan by type, construct every sequence, then select, test the window, negate."""
     scans = tuple(Scan(state.component) for state in line.states)
     nothing: tuple[tuple[()], ...] = ((),) * len(scans)
-    return SequencePlan(scans, during=nothing, after=query.conditions.positive, absences=absences)
+    after = spoken_of(query.conditions.positive, [scan.component.variable for scan in scans])
+    return SequencePlan(scans, during=nothing, after=after, absences=absences)
 
 
 def _on_runs(query: BoundQuery, line: Line, absences: tuple[Absence, ...]) -> AutomatonPlan:

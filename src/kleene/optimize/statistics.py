@@ -75,7 +75,7 @@ def merged(older: Statistics, newer: Statistics, weight: float) -> Statistics:
 
 
 def changed(old: Statistics, new: Statistics, threshold: float) -> bool:
-    """Whether a statistic is off by more than `threshold`, relative to what it was, or was only assumed before."""
+    """Whether a statistic is more than 1 + `threshold` times another than it was, up or down, or was only assumed."""
     pairs = ((old.rates, new.rates), (old.selectivities, new.selectivities), (old.cardinalities, new.cardinalities))
     return _differs(old.keys, new.keys, threshold) or any(
         name not in before or _differs(before[name], value, threshold)
@@ -85,7 +85,7 @@ def changed(old: Statistics, new: Statistics, threshold: float) -> bool:
 
 
 def _differs(old: float, new: float, threshold: float) -> bool:
-    return abs(new - old) > threshold * abs(old)
+    return max(old, new) > (1 + threshold) * min(old, new)
 
 
 def scaled(statistics: Statistics, factor: float, names: Collection[str] | None = None) -> Statistics:

@@ -72,12 +72,13 @@ class Adapting:
     """When a tree plan is changed while it runs (ZStream §5.3)."""
 
     on: bool = True
-    # By how much a statistic must have changed, relative to what the plan was made for, to search again: t.
-    change: float = 0.5
+    # By how much a statistic must have changed, up or down, from what the plan was made for, to search again: t. 1.0 is
+    # twice as much, or half.
+    change: float = 1.0
     # By how much another plan must be cheaper than the one that runs, relative to that one, to be worth a change: c.
     gain: float = 0.2
-    # How many events a round takes, but for simultaneous ones.
-    round: int = 4096
+    # How many events a round takes, but for simultaneous ones; None: some thousands, more where they make little work.
+    round: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

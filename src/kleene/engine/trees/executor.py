@@ -33,6 +33,8 @@ from kleene.plan.settings import Settings
 from kleene.plan.trees import GroupNode, LeafNode, TreePlan, walk
 
 Flags = npt.NDArray[np.bool_]
+# How many events a round takes, and how many where it tries fewer combinations an event than this.
+_USUAL, _LONGEST, _LITTLE = 4096, 16_384, 16
 # So many bytes of lists are not worth looking through.
 _MANY_LISTS = 1 << 20
 
@@ -71,6 +73,7 @@ class TreeExecutor:
         self._earliest = int(-FAR)
         self._rounds_assembled = self._changes = 0
         self._lists_kept = 0
+        self._round_size = settings.adapting.round or _USUAL
         # The first and the last event since the plan was changed: how many there were before it, and when it was.
         self._span: tuple[tuple[int, int], tuple[int, int]] | None = None
 
@@ -93,6 +96,7 @@ class TreeExecutor:
         for first, last in self._rounds(store, begin):
             before = self._tree.tried
             self._round(store, time, keys, first, last)
+            self._size_round(last - first, self._tree.tried - before)
             if self._adapter is not None:
                 self._adapt(self._adapter, store, time, keys, first, last, self._tree.tried - before)
             self._forget_lists(time)
@@ -101,10 +105,15 @@ class TreeExecutor:
         """Simultaneous events are of one round."""
         ends = store.end[: store.size]
         while begin < store.size:
-            last = min(begin + self._settings.adapting.round, store.size)
+            last = min(begin + self._round_size, store.size)
             last = int(np.searchsorted(ends, ends[last - 1], side="right"))
             yield begin, last
             begin = last
+
+    def _size_round(self, events: int, tried: int) -> None:
+        """Where little is tried, a round costs more than what it does: the next one is longer."""
+        if self._settings.adapting.round is None:
+            self._round_size = min(2 * self._round_size, _LONGEST) if tried < _LITTLE * events else _USUAL
 
     def _round(self, store: EventStore, time: Timeline, keys: int, first: int, last: int) -> None:
         idle, at = True, self._at(store, time, keys, self._earliest)
@@ -232,6 +241,13 @@ class TreeExecutor:
             found = self._tree.decided(found, self._at(store, time, keys, self._earliest))
         self._check_budget(found.records.times[:, LAST], store)
         return self._matches(found)
+
+    def forget_matches(self) -> bool:
+        """Drop the matches that are certain; False where some wait for their window to close."""
+        if self._tree.waits:
+            return False
+        self._pending = []
+        return True
 
     def _check_budget(self, last: Ints, store: EventStore) -> None:
         if len(last) > self._accounts.matches_per_event:

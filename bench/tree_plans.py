@@ -1,0 +1,215 @@
+"""The ways to run a query of W6: trees of each shape, stacks, the automaton; and what the cost model says of trees."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.measure import REPEATS, CountsDiffer, Timing, alternate, once
+from kleene.engine.engine import Engine
+from kleene.frames.numbers import to_numpy
+from kleene.optimize import fingerprints
+from kleene.optimize.cost import cost_of
+from kleene.optimize.statistics import Statistics
+from kleene.optimize.trees.building import build
+from kleene.optimize.trees.options import options
+from kleene.optimize.trees.shape import Order, Shape, Where
+from kleene.optimize.trees.shapes import left_deep, right_deep, shaped
+from kleene.pattern.expressions import Attribute, Clause, Comparison
+from kleene.pattern.query import BoundQuery
+from kleene.plan.check import check
+from kleene.plan.physical import AutomatonPlan, Plan, Scan, SequencePlan
+from kleene.plan.settings import Adapting, Executor, Settings
+from kleene.plan.trees import TreePlan
+
+BATCH = 2_048
+# How long the slowest plan of a comparison may run, and the sizes between which its stream is chosen.
+SECONDS = 0.25
+LEAST, MOST = 2_000, 100_000
+# All ways must give the same matches: of so many events at least, and of more while there are not so many matches.
+COMPARED, ENOUGH = 500, 1_000
+
+THREE: dict[str, Order] = {"left-deep": left_deep(3), "right-deep": right_deep(3)}
+# The paper's four shapes (§6.2), and the fifth that four neighbours can have.
+FOUR: dict[str, Order] = {
+    "left-deep": left_deep(4),
+    "right-deep": right_deep(4),
+    "bushy": ((0, 1), (2, 3)),
+    "inner": (0, ((1, 2), 3)),
+    "inner left": ((0, (1, 2)), 3),
+}
+PAPERS_FOUR = ("left-deep", "right-deep", "bushy", "inner")
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run a query; without a plan the planner makes one for the settings."""
+
+    query: BoundQuery
+    settings: Settings
+    plan: Plan | None = None
+
+    def engine(self) -> Engine:
+        return Engine(self.query, self.settings, self.plan)
+
+    @property
+    def tree(self) -> TreePlan:
+        assert self.plan is not None
+        (tree,) = self.plan.alternatives
+        assert isinstance(tree, TreePlan)
+        return tree
+
+
+def of_shape(query: BoundQuery, shape: Shape | None) -> Way:
+    """A tree that stays as it is."""
+    (logical,) = options(query)
+    plan = check(Plan(query, (build(query, logical, shape),)))
+    return Way(query, Settings(executor=Executor.TREES, adapting=Adapting(on=False)), plan)
+
+
+def trees(query: BoundQuery, orders: Mapping[str, Order]) -> dict[str, Way]:
+    (logical,) = options(query)
+    return {name: of_shape(query, shaped(logical, order, query.partition)) for name, order in orders.items()}
+
+
+def negations(query: BoundQuery) -> dict[str, Way]:
+    """Query 7's two plans (§6.4), and NSEQ beside the left neighbour, which the paper does not measure."""
+    (logical,) = options(query)
+    shape = shaped(logical, left_deep(2), query.partition)
+    assert shape is not None
+    places = {"NSEQ": Where.RIGHT, "NSEQ left": Where.LEFT, "NEG on top": Where.TOP}
+    return {name: of_shape(query, replace(shape, negations=(where,))) for name, where in places.items()}
+
+
+def lines(query: BoundQuery) -> dict[str, Way]:
+    """The paper's NFA is that of SASE 2006, which constructs from stacks; the automaton is that of SASE+."""
+    made = {}
+    for executor, kind in ((Executor.STACKS, SequencePlan), (Executor.AUTOMATON, AutomatonPlan)):
+        way = Way(query, Settings(executor=executor))
+        assert isinstance(way.engine().plan.alternatives[0], kind), f"not on {executor.value}"
+        made[executor.value] = way
+    return made
+
+
+def adaptive(query: BoundQuery) -> Way:
+    return Way(query, Settings(executor=Executor.TREES))
+
+
+# Running -----------------------------------------------------------------------------------------------------------
+
+
+def batches(table: pa.Table, rows: int = BATCH) -> Iterator[tuple[pa.Table, int]]:
+    """A table in parts, each with the time of its last event as the watermark; with the last, all time has passed."""
+    times = table.column("ts")
+    if not pa.types.is_integer(times.type):
+        times = times.cast(pa.int64())
+    ends = to_numpy(times)
+    for begin in range(0, table.num_rows, rows):
+        part = table.slice(begin, rows)
+        last = begin + part.num_rows == table.num_rows
+        yield part, int(ends[begin + part.num_rows - 1]) + int(last)
+
+
+Parts = list[tuple[pa.Table, int]]
+
+
+def replayed(way: Way, parts: Parts) -> int:
+    """Find the matches of a stream, and deliver none (§6); gives the number of events."""
+    engine = way.engine()
+    for part, watermark in parts:
+        engine.replay(part, watermark)
+    return sum(part.num_rows for part, _ in parts)
+
+
+def delivered(way: Way, parts: Iterable[tuple[pa.Table, int]]) -> int:
+    """Find the matches of a stream, and make the tables of them; gives their number."""
+    engine = way.engine()
+    found = sum(engine.process(part, watermark).statistics.matches for part, watermark in parts)
+    return found + engine.finish().statistics.matches
+
+
+def agree(ways: Mapping[str, Way], table: pa.Table, rows: int = 256) -> int:
+    """How many matches all ways find in a table."""
+    counts = {name: delivered(way, batches(table, rows)) for name, way in ways.items()}
+    if len(set(counts.values())) > 1:
+        raise CountsDiffer.between(counts)
+    return next(iter(counts.values()))
+
+
+def agree_on_enough(ways: Mapping[str, Way], table: pa.Table) -> None:
+    """Compare on a beginning that has matches to compare."""
+    events = COMPARED
+    while events < table.num_rows and delivered(next(iter(ways.values())), batches(table.slice(0, events))) < ENOUGH:
+        events *= 4
+    agree(ways, table.slice(0, events))
+
+
+def throughputs(
+    ways: Mapping[str, Way],
+    stream: Callable[[int], pa.Table],
+    seconds: float = SECONDS,
+    most: int = MOST,
+    repeats: int = REPEATS,
+) -> tuple[dict[str, float], int]:
+    """Thousand events a second of each way, on a stream that the slowest runs through in about this time; its size."""
+    probe = stream(min(LEAST, most))
+    parts = list(batches(probe))
+    slowest = max(min(once(replayed, way, parts) for _ in range(2)) for way in ways.values())
+    events = min(max(int(probe.num_rows * seconds / slowest), LEAST), most)
+    table = stream(events)
+    agree_on_enough(ways, table)
+    parts = list(batches(table))
+    # What compiled kernels hold is not to be looked through between the runs.
+    gc.freeze()
+    timings: dict[str, Timing] = alternate({name: partial(replayed, way, parts) for name, way in ways.items()}, repeats)
+    return {name: 1_000 * timing.rate(events) for name, timing in timings.items()}, events
+
+
+# What is estimated ---------------------------------------------------------------------------------------------------
+
+
+def true_statistics(query: BoundQuery, table: pa.Table) -> Statistics:
+    """What the whole stream shows: events of each class in a window, and how often two prices compare as asked."""
+    assert query.window is not None
+    rng = np.random.default_rng(0)
+    kinds = table.column("type").combine_chunks().dictionary_decode()
+    drawn, rates = {}, {}
+    for component in query.components:
+        own = table.filter(pc.is_in(kinds, value_set=pa.array(component.types)))
+        rates[fingerprints.of_scan(Scan(component))] = own.num_rows * query.window.size / table.num_rows
+        drawn[component.variable] = own.take(pa.array(rng.integers(0, own.num_rows, 20_000)))
+    components = {component.variable: component for component in query.components}
+    selectivities = {
+        fingerprints.of_clause(clause, components): _share(clause, drawn) for clause in query.conditions.positive
+    }
+    return Statistics(rates, selectivities, sampled=table.num_rows)
+
+
+def _share(clause: Clause, drawn: Mapping[str, pa.Table]) -> float:
+    (literal,) = clause.literals
+    assert isinstance(literal, Comparison)
+    assert isinstance(literal.left, Attribute)
+    assert isinstance(literal.right, Attribute)
+    left, right = (to_numpy(drawn[side.variable].column(side.attribute)) for side in (literal.left, literal.right))
+    assert literal.operator in ("<", ">")
+    return float(np.mean(left > right if literal.operator == ">" else left < right))
+
+
+def estimates(ways: Mapping[str, Way], statistics: Statistics) -> dict[str, float]:
+    """1 / estimated cost of the events of one window, in millionths."""
+    return {name: 1e6 / cost_of(way.query, way.tree, statistics).total for name, way in ways.items()}
+
+
+def chosen(ways: Mapping[str, Way], table: pa.Table) -> str:
+    """Which of these the optimiser takes when it sees the first batch."""
+    query = next(iter(ways.values())).query
+    engine = Engine(query, Settings(executor=Executor.TREES, adapting=Adapting(on=False)))
+    engine.replay(table.slice(0, BATCH), BATCH)
+    (taken,) = engine.plan.alternatives
+    return next(name for name, way in ways.items() if way.tree == taken)
