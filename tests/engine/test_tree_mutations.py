@@ -27,7 +27,8 @@ AT_A_TIME = 2
 # Random cases of each stratum that a mutant must survive.
 SEEDS = 60
 
-KERNELS, JOINS, OPERATORS = "kernels/trees.py", "engine/trees/joins.py", "engine/trees/operators.py"
+JOINING, PUSHED, MEMBERS = "kernels/joins.py", "kernels/pushed_negation.py", "kernels/closures.py"
+JOINS, PAIRS, CLOSURES = "engine/trees/joins.py", "engine/trees/pair_tests.py", "engine/trees/closures.py"
 RECORDS, LOOKUP, TREE = "engine/trees/records.py", "engine/trees/lookup.py", "engine/trees/tree.py"
 EXECUTOR = "engine/trees/executor.py"
 NEGATED = "PATTERN A a ; !(B b) ; C c"
@@ -46,28 +47,28 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
-        KERNELS,
+        JOINING,
         "NSEQ beside the right neighbour forbids what is simultaneous with the negated event",
         "if right < lowest:",
         "if right <= lowest:",
         (NEGATED,),
     ),
     Mutation(
-        KERNELS,
+        JOINING,
         "NSEQ beside the left neighbour forbids what is simultaneous with the negated event",
         "own_left > ceilings[here]",
         "own_left >= ceilings[here]",
         (NEGATED,),
     ),
     Mutation(
-        KERNELS,
+        PUSHED,
         "NSEQ takes a negated event that is simultaneous with the right neighbour",
         "            if time.rights[other] >= ceilings[row]:\n                continue\n            # What",
         "            if time.rights[other] > ceilings[row]:\n                continue\n            # What",
         (NEGATED,),
     ),
     Mutation(
-        KERNELS,
+        PUSHED,
         "NSEQ does not look at the first of the new negated events",
         "while at >= begin:",
         "while at > begin:",
@@ -88,14 +89,14 @@ MUTATIONS = (
         ("PATTERN A a & B b", "PATTERN A a ; B b"),
     ),
     Mutation(
-        KERNELS,
+        JOINING,
         "an event fills two places",
         "if event >= 0 and event == inner.refs[other, tests.clashes[place, 1]]:",
         "if False and event == inner.refs[other, tests.clashes[place, 1]]:",
         ("conjunction", CRAFTED),
     ),
     Mutation(
-        JOINS,
+        PAIRS,
         "an event fills two places of lists",
         "kept[whose[1:][twice]] = False",
         "kept[whose[1:][twice]] = True",
@@ -116,35 +117,35 @@ MUTATIONS = (
         ("PATTERN A a & B b",),
     ),
     Mutation(
-        JOINS,
+        PAIRS,
         "a comparison is read from the wrong side",
         "outcomes if outer_side == 0 else _mirrored(outcomes)",
         "outcomes",
         ("PATTERN A a & B b WHERE a.x < b.x",),
     ),
     Mutation(
-        KERNELS,
+        MEMBERS,
         "a group has an event that the match has elsewhere",
         "taken |= used[place] == other",
         "taken |= False",
         ("PATTERN (A a ; B+ ; C c) & B b",),
     ),
     Mutation(
-        OPERATORS,
+        CLOSURES,
         "the last of the groups of n is not made",
         "np.maximum(sizes - most + 1, 0)",
         "np.maximum(sizes - most, 0)",
         ("closure",),
     ),
     Mutation(
-        OPERATORS,
+        CLOSURES,
         "a group at the end makes no match longer",
         "if not self._gap.before or not self._gap.after:",
         "if not self._gap.before:",
         ("PATTERN !(C c) ; A a ; B+",),
     ),
     Mutation(
-        KERNELS,
+        MEMBERS,
         "a member of a group may be outside the window",
         "if ceilings[row] == FAR and size >= 0 and",
         "if ceilings[row] == FAR and False and",

@@ -26,7 +26,10 @@ OF_THE_ENGINE = (
     "selection",
     "sequence",
     "timeline",
-    "trees",
+    "joins",
+    "pushed_negation",
+    "closures",
+    "lists",
     "values",
 )
 

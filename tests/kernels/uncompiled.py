@@ -47,7 +47,7 @@ RUNS = (
         Settings(),
     ),
     ("PATTERN (C c ; !(N n) ; B b) & C d WHERE n.id = b.id WITHIN 8", FEW, Settings()),
-    ("PATTERN (C c & C d) ; !(N n) ; B b WHERE [id] AND n.ts < c.ts WITHIN 8", FEW, Settings()),
+    ("PATTERN C c ; !(N n) ; (B b & C d) WHERE n.ts > c.ts + 1 WITHIN 8", FEW, Settings()),
     ("PATTERN C c ; (C{1,3} d[] & B b) WHERE d[i].ts > c.ts + 2 AND d[i].id != d[i-1].id WITHIN 8", FEW, Settings()),
     ("PATTERN (C c & B b) ; C+ WHERE [id] WITHIN 9", FEW, Settings()),
 )

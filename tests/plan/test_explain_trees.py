@@ -138,7 +138,7 @@ def test_costs_stand_beside_the_nodes_and_the_next_best_below() -> None:
         "           └─ c: Oracle  ~2 k a window",
         "window     stops joins early",
     ]
-    assert lines[10] == "cost       1.2 k events touched a window; next best: SEQ(a, SEQ(b, c)) at 3.4 k"
+    assert lines[10] == "cost       1.2 k steps a window; next best: SEQ(a, SEQ(b, c)) at 3.4 k"
 
 
 def test_what_was_measured_stands_beside_what_was_expected() -> None:
@@ -160,7 +160,7 @@ def test_lines_have_a_cost_as_well() -> None:
     automaton = plan_query(query, Settings(executor=Executor.AUTOMATON))
     (runner_up,) = automaton.alternatives
     said = plan_text(Plan(query, stacks.alternatives, costs=(Costed(50, (), runner_up, 70),)))
-    assert "cost       50 events touched a window; next best: automaton (SASE+ §3–5) at 70" in said
+    assert "cost       50 steps a window; next best: automaton (SASE+ §3–5) at 70" in said
     assert not any(line.startswith(("cost", "measured")) for line in plan_text(stacks, measured=[None]))
 
 

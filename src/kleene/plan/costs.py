@@ -18,7 +18,7 @@ class NodeCost:
 
 @dataclass(frozen=True, slots=True)
 class Costed:
-    """What the optimiser expects of one alternative, in events touched in the time of one window."""
+    """What the optimiser expects of one alternative in one window, in steps: two records looked at together."""
 
     total: float
     # Of a tree: in the order of `plan.trees.walk`, children before their parents.

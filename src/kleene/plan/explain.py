@@ -58,7 +58,7 @@ def _alternative(
 
 
 def _costs(plan: Plan, costed: Costed | None, measured: Measured | None) -> Iterator[Row]:
-    unit = "events touched a window" if plan.query.window is not None else "events touched in all"
+    unit = "steps a window" if plan.query.window is not None else "steps in all"
     if costed is not None:
         text = f"{amount(costed.total)} {unit}"
         if costed.runner_up is not None and costed.runner_up_cost is not None:

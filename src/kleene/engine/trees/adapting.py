@@ -21,7 +21,7 @@ from kleene.plan.trees import TreePlan
 # How much what was seen last counts among what was seen before.
 _WEIGHT = 0.75
 # Looking costs as much as some ten thousand combinations: it is done after so many, or after so many rounds.
-_TRIED, _ROUNDS = 200_000, 8
+_TRIED, _ROUNDS = 400_000, 8
 
 
 class Adapter:

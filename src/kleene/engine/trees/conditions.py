@@ -13,7 +13,7 @@ from kleene.engine.strings import StringPool
 from kleene.engine.trees.records import Bound
 from kleene.engine.trees.rounds import Round
 from kleene.kernels.expression import Groups, Ints, holds_each, room
-from kleene.kernels.trees import holds_along
+from kleene.kernels.lists import holds_along
 from kleene.kernels.values import aggregate_each
 from kleene.optimize.compile_aggregates import compile_aggregates
 from kleene.optimize.compile_expression import compile_clauses

@@ -23,8 +23,8 @@ from kleene.engine.trees.rounds import Round
 from kleene.engine.trees.tree import Tree
 from kleene.engine.windows import Closing
 from kleene.kernels.expression import Ints
+from kleene.kernels.joins import FAR, FIRST, LAST, TIMES, Numbers, Records, Window
 from kleene.kernels.timeline import Timeline
-from kleene.kernels.trees import FAR, FIRST, LAST, TIMES, Numbers, Records, Window
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Costed, Measured
 from kleene.plan.layout import Column
@@ -223,6 +223,8 @@ class TreeExecutor:
 
     def _in_order(self, made: Bound) -> Records:
         places = [made.columns[name] for name in self._names]
+        if places == list(range(len(places))):
+            return made.records
         return Records(np.ascontiguousarray(made.records.refs[:, places]), made.records.times)
 
     # Matches

@@ -15,8 +15,8 @@ from kleene.engine.keys import Interner
 from kleene.engine.trees.records import RecordBuffer
 from kleene.engine.trees.rounds import Round
 from kleene.kernels.expression import Ints
+from kleene.kernels.joins import FIRST, Links, Numbers, Records, link, link_up_to
 from kleene.kernels.opcodes import VALUE
-from kleene.kernels.trees import FIRST, Links, Numbers, Records, link, link_up_to
 from kleene.pattern.expressions import Attribute, Clause, Comparison
 from kleene.pattern.types import ValueType
 from kleene.plan.layout import Column

@@ -24,7 +24,7 @@ from kleene.plan.layout import Column
 from kleene.plan.trees import GroupNode, JoinNode, LeafNode, NegNode, TreePlan, UnionNode, walk
 
 # How many combinations of events each condition is tried on.
-_DRAWN = 1024
+_DRAWN = 512
 
 
 @dataclass(frozen=True, eq=False)

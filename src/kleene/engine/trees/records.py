@@ -11,7 +11,7 @@ import numpy.typing as npt
 from kleene.engine.growing import Growing, with_room
 from kleene.engine.memory import empty
 from kleene.kernels.expression import Ints
-from kleene.kernels.trees import RIGHT, START, TIMES, Numbers, Records
+from kleene.kernels.joins import RIGHT, START, TIMES, Numbers, Records
 from kleene.pattern.expressions import Which
 
 Flags = npt.NDArray[np.bool_]

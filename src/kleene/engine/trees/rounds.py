@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kleene.engine.budget import Accounts
 from kleene.engine.store import EventStore
 from kleene.kernels.expression import Events, Ints, Texts
+from kleene.kernels.joins import Window
 from kleene.kernels.timeline import Timeline
-from kleene.kernels.trees import Window
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kleene.engine.trees.closures import ClassEvents, Group, Grouping
 from kleene.engine.trees.conditions import conditions
 from kleene.engine.trees.joins import JoinOperator
-from kleene.engine.trees.operators import (
-    ClosureEvents,
-    Forbidding,
-    Group,
-    Grouping,
-    KleeneLeaf,
-    Leaf,
-    Neg,
-    Operator,
-    Setting,
-    Union,
-    is_kleene,
-    kept_by,
-)
+from kleene.engine.trees.leaves import KleeneLeaf, Leaf, is_kleene
+from kleene.engine.trees.negations import Forbidding, Neg
+from kleene.engine.trees.operators import Operator, Setting, Union, kept_by
 from kleene.engine.trees.records import Bound, ListPool
 from kleene.engine.trees.rounds import Round
 from kleene.kernels.expression import Ints
+from kleene.kernels.joins import END, START, Records
 from kleene.kernels.timeline import Timeline
-from kleene.kernels.trees import END, START, Records
 from kleene.plan.trees import GroupNode, Join, JoinNode, LeafNode, NegNode, Node, TreePlan, UnionNode, walk
 
 
@@ -34,7 +24,7 @@ class Tree:
         for node in walk(plan.root):
             if isinstance(node, GroupNode) or (isinstance(node, LeafNode) and is_kleene(node)):
                 setting.pools.setdefault(node.scan.component.variable, ListPool())
-        self._takers: dict[str, Leaf | ClosureEvents] = {}
+        self._takers: dict[str, Leaf | ClassEvents] = {}
         early, self._late_nodes = _split(plan.root)
         self.root = self._operator(early)
         _mark_root(self.root)
