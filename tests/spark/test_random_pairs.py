@@ -61,11 +61,10 @@ def pairs(stratum: str, number: int) -> list[Pair]:
     return found
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES, ids=lambda exchange: f"{exchange.buckets}-{exchange.slice_width}")
 @pytest.mark.parametrize("stratum", [*STRATA, "timeouts"])
-def test_pairs(spark: SparkSession, stratum: str, exchange: Exchange) -> None:
+def test_pairs(spark: SparkSession, stratum: str) -> None:
     given = pairs(stratum, PAIRS)
-    prepared = [on_spark(spark, pair, exchange) for pair in given]
+    prepared = [on_spark(spark, pair, EXCHANGES[number % len(EXCHANGES)]) for number, pair in enumerate(given)]
     usable = [(pair, made) for pair, made in zip(given, prepared, strict=True) if made is not None]
     found = run_together([made for _, made in usable])
     for number, (pair, made) in enumerate(usable):
@@ -80,10 +79,10 @@ def test_pairs(spark: SparkSession, stratum: str, exchange: Exchange) -> None:
 
 def test_enough_pairs_ran(spark: SparkSession, record_property: Callable[[str, object], None]) -> None:
     """Runs after the pairs; with only some of them it has nothing to say."""
-    if counted["pairs"] < PAIRS * len(EXCHANGES) * len(STRATA):
+    if counted["pairs"] < PAIRS * len(STRATA):
         pytest.skip("not all strata ran")
-    record_property("counted", "on Spark, divided in two ways: " + ", ".join(f"{n} {k}" for k, n in counted.items()))
-    assert counted["pairs"] >= len(EXCHANGES) * 300
+    record_property("counted", "on Spark, divided in one of two ways: " + ", ".join(f"{n} {k}" for k, n in counted.items()))
+    assert counted["pairs"] >= 300
     assert counted["with a match"] >= counted["pairs"] // 3
     assert min(counted["ByKey"], counted["ByTime"]) >= 100
 

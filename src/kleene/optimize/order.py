@@ -29,9 +29,10 @@ from kleene.optimize.cost import (
 )
 from kleene.optimize.fingerprints import Sketch
 from kleene.optimize.order_joins import Condition, Joins, Part, Standing, order_of
-from kleene.optimize.order_places import Place, always_bound, can_test, is_lookup, places, present, unless_implied
+from kleene.optimize.order_places import Place, always_bound, can_test, places, present
 from kleene.optimize.statistics import Known, Statistics
 from kleene.optimize.trees.logical import Logical
+from kleene.optimize.trees.placing import is_lookup, unless_implied
 from kleene.optimize.trees.shape import Shape, Where
 from kleene.optimize.trees.shapes import SequenceParts, sequence_parts
 from kleene.pattern.expressions import Clause, variables

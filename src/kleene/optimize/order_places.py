@@ -5,23 +5,16 @@ These are the rules by which `trees.shapes` allows places and `trees.building` p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kleene.optimize.fingerprints import Beside
 from kleene.optimize.trees.logical import Logical
+from kleene.optimize.trees.placing import fits_leaf, unless_implied
 from kleene.optimize.trees.shapes import Between, SequenceParts, sequence_parts
-from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references, variables
-from kleene.pattern.nodes import Component, Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence, components
-from kleene.pattern.schema import Schema
-from kleene.pattern.types import ValueType
-from kleene.plan.implied import implied_by_key
+from kleene.pattern.expressions import Clause, variables
+from kleene.pattern.nodes import Component, Conjunction, Disjunction, Leaf, Pattern, Sequence, components
 from kleene.plan.physical import Scan
-
-# Values of these types are equal exactly when they are the same.
-_HASHED = frozenset(
-    {ValueType.INT, ValueType.STRING, ValueType.BOOL, ValueType.FLOAT, ValueType.TIMESTAMP, ValueType.ZONED}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,35 +89,7 @@ def can_test(pattern: Pattern, clause: Clause) -> bool:
     if isinstance(pattern, Sequence):
         parts = sequence_parts(pattern).joined
         return len(parts) > 1 or can_test(parts[0], clause)
-    if not isinstance(pattern, Leaf) or pattern.component.kind is not Kind.SINGLE:
-        return True
-    return all(
-        isinstance(r, Attribute) and r.variable == pattern.component.variable and r.which is Which.SINGLE
-        for r in references(clause)
-    )
-
-
-def unless_implied(clauses: Iterable[Clause], key: tuple[str, ...]) -> tuple[Clause, ...]:
-    """The conditions that are left to test, each once."""
-    return tuple(dict.fromkeys(clause for clause in clauses if not implied_by_key(clause, key)))
-
-
-def is_lookup(clause: Clause, always: Mapping[str, Component], schema: Schema) -> bool:
-    """Whether a join can look a clause between its sides up: one value on each, which every record has."""
-    literal = clause.literals[0]
-    if len(clause.literals) > 1 or not isinstance(literal, Comparison) or literal.operator != "=":
-        return False
-    one, other = literal.left, literal.right
-    if not isinstance(one, Attribute) or not isinstance(other, Attribute):
-        return False
-    if one.type is not other.type or one.type not in _HASHED:
-        return False
-    return all(
-        side.which is Which.SINGLE
-        and side.variable in always
-        and all(schema.has(name, side.attribute) for name in always[side.variable].types)
-        for side in (one, other)
-    )
+    return not isinstance(pattern, Leaf) or fits_leaf(clause, pattern.component)
 
 
 def always_bound(pattern: Pattern) -> Iterator[Component]:

@@ -18,7 +18,7 @@ from kleene.optimize.push_to_construction import push_to_construction
 from kleene.optimize.push_to_edges import push_to_edges
 from kleene.optimize.push_window import push_window
 from kleene.optimize.statistics import Statistics
-from kleene.optimize.trees.building import why_not_trees
+from kleene.optimize.trees.building import MOST_COMPONENTS, why_not_trees
 from kleene.pattern.conditions import Line, place, spoken_of
 from kleene.pattern.expressions import Aggregate, Agrees, references
 from kleene.pattern.nodes import Kind, Pattern, components
@@ -40,9 +40,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("push_window", push_window),
     ("merge_runs", merge_runs),
 )
-
-# An event's places are bits of one integer.
-MOST_COMPONENTS = 60
 
 
 def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: Statistics | None = None) -> Plan:

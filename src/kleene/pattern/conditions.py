@@ -135,6 +135,11 @@ def _iterating(clause: Clause) -> set[str]:
     return {reference.variable for reference in references(clause) if _iterates(reference)}
 
 
+def iterated(clause: Clause) -> str | None:
+    """The one Kleene variable that a clause is tested along; None: it is tested once."""
+    return next((reference.variable for reference in references(clause) if _iterates(reference)), None)
+
+
 def _iterates(reference: Reference) -> bool:
     if isinstance(reference, Attribute):
         return reference.which in _ITERATING

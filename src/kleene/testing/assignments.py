@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise
 
-from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Scope, Which, references, variables
+from kleene.pattern.conditions import iterated
+from kleene.pattern.expressions import Clause, variables
 from kleene.pattern.nodes import Component, Conjunction, Kind, Leaf, Pattern, Sequence, components
 from kleene.pattern.query import BoundQuery
 from kleene.testing.automaton import within_window
@@ -162,7 +163,7 @@ class Assignments:
 
 def clause_holds(clause: Clause, selected: Selected, timeline: Timeline) -> bool:
     """A clause on a complete assignment; one that names `a[i]` must hold for every i > 1."""
-    iterating = _iterating(clause)
+    iterating = iterated(clause)
     if iterating is None:
         return holds(clause, Environment(timeline, selected))
     events = selected.get(iterating, ())
@@ -170,15 +171,6 @@ def clause_holds(clause: Clause, selected: Selected, timeline: Timeline) -> bool
         holds(clause, Environment(timeline, {**selected, iterating: events[:place]}, events[place]))
         for place in range(1, len(events))
     )
-
-
-def _iterating(clause: Clause) -> str | None:
-    for reference in references(clause):
-        if isinstance(reference, Attribute) and reference.which in (Which.CURRENT, Which.PREVIOUS):
-            return reference.variable
-        if isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR:
-            return reference.variable
-    return None
 
 
 def _is_later(part: Pattern) -> bool:

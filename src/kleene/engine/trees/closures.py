@@ -8,29 +8,16 @@ import numpy.typing as npt
 from kleene.engine.growing import with_room
 from kleene.engine.memory import empty
 from kleene.engine.trees.conditions import Condition, conditions
-from kleene.engine.trees.lookup import LinkedEvents
-from kleene.engine.trees.operators import Counts, Operator, Setting, kept_by
+from kleene.engine.trees.operators import Setting, Step, kept_by
 from kleene.engine.trees.records import Bound, ListPool, taken, together
 from kleene.engine.trees.rounds import Round
 from kleene.kernels.closures import members
 from kleene.kernels.expression import Ints
 from kleene.kernels.joins import END, FAR, FIRST, LAST, LEFT, RIGHT, START, Numbers, Records
 from kleene.pattern.expressions import Which
-from kleene.pattern.nodes import Component
 from kleene.plan.trees import Gap, GroupNode
 
 Flags = npt.NDArray[np.bool_]
-
-
-class ClassEvents:
-    """The events that can be members of a closure, or of a negated class."""
-
-    def __init__(self, component: Component, *, keyed: bool) -> None:
-        self.component, self.keyed = component, keyed
-        self.linked = LinkedEvents()
-
-    def offer(self, events: Ints, at: Round) -> None:
-        self.linked.append(events, at, keyed=self.keyed)
 
 
 def bounds(gap: Gap, bound: Bound, at: Round) -> tuple[Ints, Ints]:
@@ -59,19 +46,19 @@ def _of_each(choose: np.ufunc, values: Ints, offsets: Ints, nothing: int) -> Int
     return made
 
 
-class Grouping:
+class Grouping(Step):
     """The closure of each record: its members between two parts, all of them or so many in a row (Algorithm 4)."""
 
     def __init__(self, node: GroupNode, setting: Setting) -> None:
-        self.component, self._gap, self._setting = node.scan.component, node.gap, setting
+        super().__init__(node.scan.component, setting)
+        self._gap = node.gap
         variable = self.component.variable
-        self.candidates = ClassEvents(self.component, keyed=setting.keyed)
+        self.added = (variable,)
         self._pool = setting.pools.setdefault(variable, ListPool())
         self._member = Condition(node.members, setting.columns, setting.strings, [(variable, Which.MEMBER)])
         self._tests = conditions(node.tests, setting.columns, setting.strings)
-        self.counts = Counts()
 
-    def grouped(self, bound: Bound, at: Round) -> Records:
+    def apply(self, bound: Bound, at: Round) -> Records:
         """Records with one column more: the number of the group."""
         number = len(bound)
         self.counts.tried += number
@@ -116,7 +103,7 @@ class Grouping:
             {**bound.columns, self.component.variable: len(bound.columns)},
             bound.pools,
         )
-        grouped = self.grouped(Bound(taken(bound.records, ~other), bound.columns, bound.pools), at)
+        grouped = self.apply(Bound(taken(bound.records, ~other), bound.columns, bound.pools), at)
         return together([kept_by(self._tests, untouched, at), grouped])
 
     def _members(self, bound: Bound, at: Round) -> tuple[Numbers, Ints]:
@@ -125,7 +112,7 @@ class Grouping:
         floors, ceilings = bounds(self._gap, bound, at)
         used, offsets, _ = bound.references(list(bound.columns))
         times = np.ascontiguousarray(bound.records.times)
-        codes = at.time.keys[times[:, FIRST]] if self._setting.keyed else np.zeros(len(bound), np.int64)
+        codes = at.time.keys[times[:, FIRST]] if self.setting.keyed else np.zeros(len(bound), np.int64)
         bindings, made = condition.bindings(bound), condition.groups(bound, at)
         sizes = np.zeros(len(bound), np.int64)
         out, written = empty(max(1024, 2 * len(bound)), np.int32), np.zeros(1, np.int64)
@@ -177,21 +164,3 @@ class Grouping:
         earlier = (at.starts[first] < at.starts[own]) | ((at.starts[first] == at.starts[own]) & (first < own))
         times[some, FIRST] = np.where(earlier, first, own)
         times[some, START], times[some, END] = at.time.starts[times[some, FIRST]], at.time.ends[times[some, LAST]]
-
-
-class Group(Operator):
-    def __init__(self, node: GroupNode, child: Operator, setting: Setting) -> None:
-        super().__init__(node, [*child.variables, node.scan.component.variable], setting)
-        self._child = child
-        self.grouping = Grouping(node, setting)
-        self.counts = self.grouping.counts
-
-    @property
-    def below(self) -> tuple[Operator, ...]:
-        return (self._child,)
-
-    def assemble(self, at: Round) -> None:
-        self._child.assemble(at)
-        delta = self._child.consume()
-        if len(delta.times):
-            self.buffer.append(self.grouping.grouped(self._child.bound(delta), at))

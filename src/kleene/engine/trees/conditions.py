@@ -17,20 +17,11 @@ from kleene.kernels.lists import holds_along
 from kleene.kernels.values import aggregate_each
 from kleene.optimize.compile_aggregates import compile_aggregates
 from kleene.optimize.compile_expression import compile_clauses
-from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Scope, Which, references
+from kleene.pattern.conditions import iterated
+from kleene.pattern.expressions import Clause, Which
 from kleene.plan.layout import Column, Identifier, Layout
 
 Flags = npt.NDArray[np.bool_]
-
-
-def iterated(clause: Clause) -> str | None:
-    """The Kleene variable whose `a[i]`, `a[i-1]` or `a[..i-1]` a clause names."""
-    for reference in references(clause):
-        if isinstance(reference, Attribute) and reference.which in (Which.CURRENT, Which.PREVIOUS):
-            return reference.variable
-        if isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR:
-            return reference.variable
-    return None
 
 
 class Condition:

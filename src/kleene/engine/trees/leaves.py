@@ -7,7 +7,7 @@ import numpy as np
 from kleene.engine.growing import with_room
 from kleene.engine.linking import groups
 from kleene.engine.memory import empty
-from kleene.engine.trees.conditions import Condition, conditions, iterated
+from kleene.engine.trees.conditions import Condition, conditions
 from kleene.engine.trees.operators import Operator, Setting, kept_by
 from kleene.engine.trees.records import ListPool
 from kleene.engine.trees.rounds import Round
@@ -15,6 +15,7 @@ from kleene.kernels.expression import Groups, Ints
 from kleene.kernels.joins import END, FIRST, LAST, LEFT, RIGHT, START, TIMES, Records
 from kleene.kernels.lists import Lists, grow, spelled_out
 from kleene.kernels.timeline import Timeline
+from kleene.pattern.conditions import iterated
 from kleene.pattern.expressions import Which
 from kleene.pattern.nodes import Kind
 from kleene.plan.trees import LeafNode

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.engine.growing import Growing
-from kleene.engine.trees.closures import ClassEvents, bounds, elsewhere
+from kleene.engine.trees.closures import bounds, elsewhere
 from kleene.engine.trees.conditions import Condition
-from kleene.engine.trees.operators import Counts, Operator, Setting
+from kleene.engine.trees.operators import ClassEvents, Operator, Setting, Step
 from kleene.engine.trees.records import Bound, taken
 from kleene.engine.trees.rounds import Round
 from kleene.kernels.expression import Ints
@@ -16,23 +16,22 @@ from kleene.kernels.joins import END, FAR, FIRST, LAST, LEFT, RIGHT, START, Reco
 from kleene.kernels.negation import forbidden
 from kleene.kernels.pushed_negation import first_negating, last_negating
 from kleene.pattern.expressions import Which
-from kleene.plan.trees import Node, TreeAbsence
+from kleene.plan.trees import TreeAbsence
 
 Flags = npt.NDArray[np.bool_]
 
 
-class Forbidding:
+class Forbidding(Step):
     """Drops records that an event of a negated class forbids."""
 
     def __init__(self, absence: TreeAbsence, setting: Setting) -> None:
-        self._gap, self._setting = absence.gap, setting
-        variable = absence.scan.component.variable
-        self.candidates = ClassEvents(absence.scan.component, keyed=setting.keyed)
+        super().__init__(absence.scan.component, setting)
+        self._gap = absence.gap
+        variable = self.component.variable
         self._condition = Condition(absence.conditions, setting.columns, setting.strings, [(variable, Which.SINGLE)])
         self._slot = self._condition.slot((variable, Which.SINGLE))
-        self.counts = Counts()
 
-    def kept(self, bound: Bound, at: Round) -> Records:
+    def apply(self, bound: Bound, at: Round) -> Records:
         self.counts.tried += len(bound)
         linked, condition = self.candidates.linked, self._condition
         out = np.zeros(len(bound), np.bool_)
@@ -43,7 +42,7 @@ class Forbidding:
             others = self._reachable(linked.events[: linked.size], floors, times, at)
             begin = np.array([0, len(others)], np.int64)
             keys = np.zeros(len(bound), np.int64)
-            if self._setting.keyed:
+            if self.setting.keyed:
                 of_key = at.time.keys[others]
                 order = np.argsort(of_key, kind="stable")
                 order = order[np.searchsorted(of_key[order], 0) :]
@@ -94,24 +93,6 @@ class Forbidding:
         else:
             first = int(np.searchsorted(at.time.steps[others], int(floors.min()), side="right"))
         return others[first:]
-
-
-class Neg(Operator):
-    def __init__(self, node: Node, child: Operator, absence: TreeAbsence, setting: Setting) -> None:
-        super().__init__(node, child.variables, setting)
-        self._child = child
-        self.forbidding = Forbidding(absence, setting)
-        self.counts = self.forbidding.counts
-
-    @property
-    def below(self) -> tuple[Operator, ...]:
-        return (self._child,)
-
-    def assemble(self, at: Round) -> None:
-        self._child.assemble(at)
-        delta = self._child.consume()
-        if len(delta.times):
-            self.buffer.append(self.forbidding.kept(self._child.bound(delta), at))
 
 
 # NSEQ ----------------------------------------------------------------------------------------------------------------

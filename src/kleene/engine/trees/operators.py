@@ -1,4 +1,4 @@
-"""What the operators of a tree have in common, and DISJ.
+"""What the operators of a tree have in common; DISJ, and steps on the records of one node.
 
 In a round an operator lets those below it work first, then adds to its buffer what is new.
 """
@@ -13,10 +13,13 @@ import numpy as np
 
 from kleene.engine.strings import StringPool
 from kleene.engine.trees.conditions import Condition, conditions
+from kleene.engine.trees.lookup import LinkedEvents
 from kleene.engine.trees.records import Bound, ListPool, RecordBuffer, taken, together
 from kleene.engine.trees.rounds import Round
+from kleene.kernels.expression import Ints
 from kleene.kernels.joins import Records
 from kleene.pattern.expressions import Clause
+from kleene.pattern.nodes import Component
 from kleene.plan.layout import Column
 from kleene.plan.trees import Node
 
@@ -71,6 +74,56 @@ class Operator(ABC):
     @property
     def nbytes(self) -> int:
         return self.buffer.nbytes
+
+
+class Step(ABC):
+    """What is done with the records of one node, in a round or when their windows have closed."""
+
+    def __init__(self, component: Component, setting: Setting) -> None:
+        self.component, self.setting = component, setting
+        # The events that it looks into.
+        self.candidates = ClassEvents(component, keyed=setting.keyed)
+        self.counts = Counts()
+
+    # Variables that the records have more than before.
+    added: tuple[str, ...] = ()
+
+    @abstractmethod
+    def apply(self, bound: Bound, at: Round) -> Records: ...
+
+    def applied(self, bound: Bound, at: Round) -> Bound:
+        """The records with what their columns stand for now."""
+        names = (*bound.columns, *self.added)
+        return Bound(self.apply(bound, at), {name: place for place, name in enumerate(names)}, bound.pools)
+
+
+class ClassEvents:
+    """The events that can be members of a closure, or of a negated class."""
+
+    def __init__(self, component: Component, *, keyed: bool) -> None:
+        self.component, self.keyed = component, keyed
+        self.linked = LinkedEvents()
+
+    def offer(self, events: Ints, at: Round) -> None:
+        self.linked.append(events, at, keyed=self.keyed)
+
+
+class Above(Operator):
+    """A step on all records of the node below it: KSEQ, NEG."""
+
+    def __init__(self, node: Node, child: Operator, step: Step, setting: Setting) -> None:
+        super().__init__(node, [*child.variables, *step.added], setting)
+        self._child, self.step, self.counts = child, step, step.counts
+
+    @property
+    def below(self) -> tuple[Operator, ...]:
+        return (self._child,)
+
+    def assemble(self, at: Round) -> None:
+        self._child.assemble(at)
+        delta = self._child.consume()
+        if len(delta.times):
+            self.buffer.append(self.step.apply(self._child.bound(delta), at))
 
 
 def kept_by(tests: Sequence[Condition], bound: Bound, at: Round) -> Records:

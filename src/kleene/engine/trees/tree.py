@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kleene.engine.trees.closures import ClassEvents, Group, Grouping
+from kleene.engine.trees.closures import Grouping
 from kleene.engine.trees.conditions import conditions
 from kleene.engine.trees.joins import JoinOperator
 from kleene.engine.trees.leaves import KleeneLeaf, Leaf, is_kleene
-from kleene.engine.trees.negations import Forbidding, Neg
-from kleene.engine.trees.operators import Operator, Setting, Union, kept_by
+from kleene.engine.trees.negations import Forbidding
+from kleene.engine.trees.operators import Above, ClassEvents, Operator, Setting, Step, Union, kept_by
 from kleene.engine.trees.records import Bound, ListPool
 from kleene.engine.trees.rounds import Round
 from kleene.kernels.expression import Ints
@@ -29,7 +27,7 @@ class Tree:
         self.root = self._operator(early)
         _mark_root(self.root)
         # What waits for the window to close: negations and closures at the end, and what stands above them.
-        self.late: list[Grouping | Forbidding] = [self._late(node) for node in self._late_nodes]
+        self.late = [self._step(node) for node in self._late_nodes]
         self._after = conditions(plan.after, setting.columns, setting.strings)
         self.finals = _finals(plan.root)
 
@@ -49,17 +47,13 @@ class Tree:
             case UnionNode():
                 parts = [self._operator(part) for part in node.parts]
                 return Union(node, parts, node.tests, self._setting)
-            case GroupNode():
-                group = Group(node, self._operator(node.child), self._setting)
-                self._takers[node.scan.component.variable] = group.grouping.candidates
-                return group
-            case NegNode():
-                neg = Neg(node, self._operator(node.child), node.absence, self._setting)
-                self._takers[node.absence.scan.component.variable] = neg.forbidding.candidates
-                return neg
+            case GroupNode() | NegNode():
+                return Above(node, self._operator(node.child), self._step(node), self._setting)
 
-    def _late(self, node: GroupNode | NegNode) -> Grouping | Forbidding:
-        made = Grouping(node, self._setting) if isinstance(node, GroupNode) else Forbidding(node.absence, self._setting)
+    def _step(self, node: GroupNode | NegNode) -> Step:
+        made: Step = (
+            Grouping(node, self._setting) if isinstance(node, GroupNode) else Forbidding(node.absence, self._setting)
+        )
         self._takers[made.candidates.component.variable] = made.candidates
         return made
 
@@ -81,11 +75,7 @@ class Tree:
     def decided(self, bound: Bound, at: Round) -> Bound:
         """What is left of whole records whose windows have closed, or need not close."""
         for step in self.late:
-            if isinstance(step, Forbidding):
-                bound = replace(bound, records=step.kept(bound, at))
-            else:
-                columns = {**bound.columns, step.component.variable: len(bound.columns)}
-                bound = Bound(step.grouped(bound, at), columns, bound.pools)
+            bound = step.applied(bound, at)
         records = kept_by(self._after, bound, at)
         if at.size >= 0 and at.window.size < 0 and len(records.times):
             # Where windows cannot be tested on parts of a match.

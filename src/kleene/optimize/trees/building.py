@@ -13,15 +13,14 @@ from dataclasses import dataclass, replace
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
+from kleene.optimize.trees.placing import fits_leaf, is_lookup, unless_implied
 from kleene.optimize.trees.shape import Order, Shape, Where
 from kleene.optimize.trees.shapes import Between, SequenceParts, default_shape, numbers, sequence_parts
-from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references, variables
+from kleene.pattern.expressions import Clause, variables
 from kleene.pattern.nodes import Component, Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence, components
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
-from kleene.pattern.types import ValueType
 from kleene.plan.check_trees import holds_when_absent
-from kleene.plan.implied import implied_by_key
 from kleene.plan.physical import Scan
 from kleene.plan.trees import (
     GroupNode,
@@ -38,12 +37,10 @@ from kleene.plan.trees import (
     variables_bound,
 )
 
-MOST_COMPONENTS = 60
-# Values of these types are equal exactly when they are the same.
-_HASHED = frozenset(
-    {ValueType.INT, ValueType.STRING, ValueType.BOOL, ValueType.FLOAT, ValueType.TIMESTAMP, ValueType.ZONED}
-)
 _SIDES = {Where.LEFT: Side.LEFT, Where.RIGHT: Side.RIGHT}
+
+# An event's places are bits of one integer.
+MOST_COMPONENTS = 60
 
 
 def basic(query: BoundQuery) -> tuple[TreePlan, ...]:
@@ -57,7 +54,7 @@ def build(query: BoundQuery, logical: Logical, shape: Shape | None, key: tuple[s
     skeleton = _Skeleton(logical, by)
     root = skeleton.topped(skeleton.node(logical.pattern, shape), shape)
     present = frozenset(variables_bound(root))
-    clauses = _unless_implied(logical.positive, by)
+    clauses = unless_implied(logical.positive, by)
     rooted = [clause for clause in clauses if variables(clause) & present and _can_test(root, clause)]
     after = tuple(clause for clause in clauses if clause not in rooted)
     return TreePlan(logical.pattern, _Placing(present, query.schema).settled(root, rooted), by, after, logical.aliases)
@@ -74,10 +71,6 @@ def why_not_trees(query: BoundQuery) -> str | None:
     if max(len(tuple(components(option.pattern))) for option in options(query)) > MOST_COMPONENTS:
         return f"a pattern of more than {MOST_COMPONENTS} components"
     return None
-
-
-def _unless_implied(clauses: Iterable[Clause], key: tuple[str, ...]) -> tuple[Clause, ...]:
-    return tuple(dict.fromkeys(clause for clause in clauses if not implied_by_key(clause, key)))
 
 
 # Nodes ------------------------------------------------------------------------------------------------------------
@@ -139,11 +132,11 @@ class _Skeleton:
 
     def absence(self, negation: Between) -> TreeAbsence:
         conditions = self.logical.negative.get(negation.component.variable, ())
-        return TreeAbsence(Scan(negation.component), negation.gap, _unless_implied(conditions, self.key))
+        return TreeAbsence(Scan(negation.component), negation.gap, unless_implied(conditions, self.key))
 
     def group(self, child: Node, closure: Between) -> GroupNode:
         members = self.logical.members.get(closure.component.variable, ())
-        return GroupNode(child, Scan(closure.component), closure.gap, _unless_implied(members, self.key))
+        return GroupNode(child, Scan(closure.component), closure.gap, unless_implied(members, self.key))
 
 
 def _on_top(pattern: Pattern, shape: Shape | None) -> Iterator[Between]:
@@ -218,38 +211,15 @@ class _Placing:
         return given, left
 
     def is_equality(self, clause: Clause, left: Node, right: Node) -> bool:
-        """Whether a join can look the clause up: one value on each side, which every record has."""
-        literal = clause.literals[0]
-        if len(clause.literals) > 1 or not isinstance(literal, Comparison) or literal.operator != "=":
-            return False
-        one, other = literal.left, literal.right
-        if not isinstance(one, Attribute) or not isinstance(other, Attribute):
-            return False
-        if one.type is not other.type or one.type not in _HASHED:
-            return False
-        sides = (_always_bound(left), _always_bound(right))
-        if one.variable not in sides[0]:
-            one, other = other, one
-        return self.is_value(one, sides[0]) and self.is_value(other, sides[1])
-
-    def is_value(self, attribute: Attribute, known: dict[str, Component]) -> bool:
-        component = known.get(attribute.variable)
-        return (
-            component is not None
-            and attribute.which is Which.SINGLE
-            and all(self.schema.has(name, attribute.attribute) for name in component.types)
-        )
+        """Whether a join can look the clause up."""
+        return is_lookup(clause, {**_always_bound(left), **_always_bound(right)}, self.schema)
 
 
 def _can_test(node: Node, clause: Clause) -> bool:
     """Whether a node has a place for a clause on its variables: the mask of a single event names no absent one."""
     match node:
         case LeafNode(scan=scan):
-            component = scan.component
-            return component.kind is not Kind.SINGLE or all(
-                isinstance(r, Attribute) and r.variable == component.variable and r.which is Which.SINGLE
-                for r in references(clause)
-            )
+            return fits_leaf(clause, scan.component)
         case NegNode(child=child):
             return _can_test(child, clause)
         case _:
