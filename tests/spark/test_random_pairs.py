@@ -81,7 +81,9 @@ def test_enough_pairs_ran(spark: SparkSession, record_property: Callable[[str, o
     """Runs after the pairs; with only some of them it has nothing to say."""
     if counted["pairs"] < PAIRS * len(STRATA):
         pytest.skip("not all strata ran")
-    record_property("counted", "on Spark, divided in one of two ways: " + ", ".join(f"{n} {k}" for k, n in counted.items()))
+    record_property(
+        "counted", "on Spark, divided in one of two ways: " + ", ".join(f"{n} {k}" for k, n in counted.items())
+    )
     assert counted["pairs"] >= 300
     assert counted["with a match"] >= counted["pairs"] // 3
     assert min(counted["ByKey"], counted["ByTime"]) >= 100
