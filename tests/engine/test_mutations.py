@@ -110,7 +110,7 @@ MUTATIONS = (
     Mutation(
         "kernels/negation.py",
         "a negated event before the window forbids",
-        "if where == AT_START and",
+        "if floors[row] < 0 and",
         "if False and",
         ("negation",),
         first=75,
@@ -118,7 +118,7 @@ MUTATIONS = (
     Mutation(
         "kernels/negation.py",
         "a negated event after the window forbids",
-        "if where == AT_END and",
+        "if ceilings[row] == OPEN and",
         "if False and",
         ("negation",),
         first=100,

@@ -42,6 +42,10 @@ RULES: tuple[tuple[str, Rule], ...] = (
 )
 
 
+# Of lines with more alternatives than this, no trees are searched.
+_FEW = 16
+
+
 def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: Statistics | None = None) -> Plan:
     """The plan of a query; one that no executor can run yet stays on the reference evaluator, with the reason.
 
@@ -49,14 +53,14 @@ def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: 
     """
     settings = settings or Settings()
     known = statistics or Statistics()
-    trees_reason = why_not_trees(query)
-    if why_not(query) is not None:
-        if trees_reason is not None:
-            return check(Plan(query, fallback=ReferencePlan(trees_reason)))
-        return check(trees(query, settings, known))
     wanted = settings.executor
-    if wanted is Executor.TREES and trees_reason is None:
-        return check(trees(query, settings, known))
+    is_line = why_not(query) is None
+    if not is_line or wanted is Executor.TREES:
+        reason = why_not_trees(query)
+        if reason is None:
+            return check(trees(query, settings, known))
+        if not is_line:
+            return check(Plan(query, fallback=ReferencePlan(reason)))
     usual = check(_lines(query, settings, Executor.AUTOMATON if wanted is Executor.AUTOMATON else None))
     if statistics is None or wanted is not None or not may_be_trees(query, settings):
         return usual
@@ -66,12 +70,13 @@ def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: 
 
 def may_be_trees(query: BoundQuery, settings: Settings) -> bool:
     """Whether a line could cost less as a tree: several joins can be ordered, or a negation be pushed down."""
-    if why_not_trees(query) is not None or query.output is not OutputMode.ALL:
+    if query.output is not OutputMode.ALL or settings.budget.policy is not Policy.FAIL:
         return False
-    if settings.budget.policy is not Policy.FAIL or any(each.kind is Kind.KLEENE for each in query.positives):
+    if len(query.alternatives) > _FEW or any(each.kind is Kind.KLEENE for each in query.positives):
         return False
     listed = [list(components(pattern)) for pattern in query.alternatives]
-    return any(len(each) > 2 and sum(not component.negated for component in each) > 1 for each in listed)
+    long = any(len(each) > 2 and sum(not component.negated for component in each) > 1 for each in listed)
+    return long and why_not_trees(query) is None
 
 
 def _lines(query: BoundQuery, settings: Settings, executor: Executor | None) -> Plan:

@@ -34,12 +34,18 @@ class Planning:
 
     query: BoundQuery
     settings: Settings
-    # The parts of the query's union, by the number of the alternative.
-    parts: tuple[Logical, ...]
     statistics: Statistics
     # Whether the first events decide how it runs.
     looks: bool
+    _parts: tuple[Logical, ...] | None = None
     _adapters: list[Adapter] = field(default_factory=list)
+
+    @property
+    def parts(self) -> tuple[Logical, ...]:
+        """The parts of the query's union, by the number of the alternative: found when they are asked for."""
+        if self._parts is None:
+            self._parts, _ = logicals(self.query, self.settings.without)
+        return self._parts
 
     @staticmethod
     def of(query: BoundQuery, settings: Settings, plan: Plan, statistics: Statistics | None) -> Planning | None:
@@ -48,15 +54,14 @@ class Planning:
         open_line = settings.executor is None and may_be_trees(query, settings)
         if not is_tree and (not open_line or statistics is not None):
             return None
-        parts, _ = logicals(query, settings.without)
-        return Planning(query, settings, parts, statistics or Statistics(), statistics is None)
+        return Planning(query, settings, statistics or Statistics(), statistics is None)
 
     def again(self, *, looks: bool = False) -> Planning:
         """For the same query; unless it looks again, with what is known by now."""
         known = self.statistics
         for adapter in self._adapters:
             known = _both(known, adapter.statistics)
-        return Planning(self.query, self.settings, self.parts, known, looks)
+        return Planning(self.query, self.settings, known, looks, self._parts)
 
     def first_plan(self, arrived: Arrived, columns: Mapping[str, Column], strings: StringPool) -> Plan | None:
         """A plan for the first events; None: as it is."""
