@@ -45,7 +45,7 @@ check: lint ## lint, and the tests that need neither Spark nor patience (under 3
 test: lint ## lint, and all tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not spark"
 	-@$(BIN)/python -m tests.spark.jars # once, before two workers would; without them Kafka's tests fail and say why
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m spark
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m spark
 
 bench: bench-engine ## measure everything
 	$(BIN)/python -m bench.parse
