@@ -202,7 +202,8 @@ def test_what_cannot_run_is_refused_before_it_starts(spark: SparkSession, tmp_pa
     with pytest.raises(UnboundedState, match="keeps its events for ever"):
         kleene.match(events, "PATTERN SEQ(A a, B b)", settings=delayed)
     with pytest.raises(NotOnStreams, match="depends on all events before"):
-        kleene.match(events, "PATTERN A a & B b WITHIN 5 OUTPUT NON_OVERLAP", settings=delayed)
+        wide = " & ".join(f"A a{number}" for number in range(61))
+        kleene.match(events, f"PATTERN {wide} WITHIN 5 OUTPUT NON_OVERLAP", settings=delayed)
     idle = kleene.Settings(stream=kleene.Stream(delay=5, idle="1 second"))
     with pytest.raises(NoDelay, match="`ts` is no timestamp"):
         kleene.match(events, PAIRS, settings=idle)
