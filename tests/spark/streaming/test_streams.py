@@ -201,8 +201,8 @@ def test_what_cannot_run_is_refused_before_it_starts(spark: SparkSession, tmp_pa
     delayed = kleene.Settings(stream=kleene.Stream(delay=5))
     with pytest.raises(UnboundedState, match="keeps its events for ever"):
         kleene.match(events, "PATTERN SEQ(A a, B b)", settings=delayed)
+    wide = " & ".join(f"A a{number}" for number in range(61))
     with pytest.raises(NotOnStreams, match="depends on all events before"):
-        wide = " & ".join(f"A a{number}" for number in range(61))
         kleene.match(events, f"PATTERN {wide} WITHIN 5 OUTPUT NON_OVERLAP", settings=delayed)
     idle = kleene.Settings(stream=kleene.Stream(delay=5, idle="1 second"))
     with pytest.raises(NoDelay, match="`ts` is no timestamp"):
