@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Kleene
 
+pytestmark = pytest.mark.slow
+
 SIZE = 1 << 20
 
 

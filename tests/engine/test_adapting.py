@@ -144,6 +144,7 @@ def _cost(query: BoundQuery, engine: Engine, truth: Statistics) -> float:
 STRATA = ("sequence", "negation", "conjunction", "disjunction", "nested", "closure", "count_window", "optional", "ties")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stratum", STRATA)
 def test_a_change_at_any_round_loses_and_doubles_nothing(
     stratum: str, record_property: Callable[[str, object], None]

@@ -220,6 +220,7 @@ def test_rewriting_keeps_the_matches(stratum: str) -> None:
     assert stratum == "conjunction" or used, "nothing was rewritten"
 
 
+@pytest.mark.slow
 def test_rewriting_keeps_the_matches_of_common_parts() -> None:
     used: Counter[str] = Counter()
     numbers = range(3 * CASES_A_STRATUM)
