@@ -129,6 +129,7 @@ queries = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=1_000, deadline=None)
 @given(queries)
 def test_random_trees_survive_printing(query: tree.Query) -> None:
