@@ -37,8 +37,6 @@ BEFORE, UP_TO, EARLIER = range(3)
 # Columns of a quick test: the outcomes it accepts, whether it is of reals, then of each side the column of the record,
 # the place among the integers or reals, the column of its state.
 OUTCOMES, OF_REALS, OUTER, OUTER_PLACE, OUTER_STATE, INNER, INNER_PLACE, INNER_STATE, QUICK = range(9)
-# What a join counts: pairs that it looked at, and those of them within the window.
-TRIED, NEAR, COUNTED = range(3)
 
 FAR = OPEN
 
@@ -172,7 +170,7 @@ def join(
     most: int,  #      records that one outer record may make
     out: Records,
     written: Ints,  #  [1]
-    counts: Ints,  #   [COUNTED]
+    tried: Ints,  #    [1]: pairs that were looked at
 ) -> int:
     """Write pairs in the order of the outer records; the one that makes too many, or for which there is no room."""
     outer, inner, out, time = borrowed(outer), borrowed(inner), borrowed(out), borrowed(time)
@@ -183,7 +181,7 @@ def join(
     floors, ceilings, starts = borrowed(floors), borrowed(ceilings), borrowed(starts)
     first_columns = outer.refs.shape[1] if swapped else inner.refs.shape[1]
     found = written[0]
-    tried, near = 0, 0
+    looked = 0
     for row in range(begin, codes.size):
         code = codes[row]
         if code < 0 or outer.times[row, START] < window.earliest:
@@ -218,7 +216,7 @@ def join(
                 break
             if right < lowest:
                 break
-            tried += 1
+            looked += 1
             if ceilings.size and own_left > ceilings[here]:
                 continue
             start, end = inner.times[here, START], own_end
@@ -232,13 +230,11 @@ def join(
                 continue
             if window.size >= 0 and outside(end - start, window.size, window.inclusive):
                 continue
-            near += 1
             if not _passes(tests, outer, row, inner, int(here), events, texts, groups, stack):
                 continue
             if found - before == most or found == out.times.shape[0]:
                 written[0] = before
-                counts[TRIED] += tried
-                counts[NEAR] += near
+                tried[0] += looked
                 return row
             for column in range(first_columns):
                 out.refs[found, column] = outer.refs[row, column] if swapped else inner.refs[here, column]
@@ -254,7 +250,6 @@ def join(
                 out.times[found, FIRST], out.times[found, LAST] = first, last
             out.times[found, START], out.times[found, END] = start, end
             found += 1
-    counts[TRIED] += tried
-    counts[NEAR] += near
+    tried[0] += looked
     written[0] = found
     return int(codes.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from kleene.pattern.conditions import iterated
 from kleene.pattern.expressions import (
     Aggregate,
     Agrees,
@@ -16,11 +17,8 @@ from kleene.pattern.expressions import (
     IsNull,
     Literal,
     Negative,
-    Scope,
     Truth,
     Value,
-    Which,
-    references,
     variables,
 )
 from kleene.pattern.nodes import Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence, components
@@ -223,14 +221,8 @@ def _check_complete(query: BoundQuery, plan: TreePlan) -> None:
 
 def holds_when_absent(clause: Clause) -> bool:
     """Whether a clause is true of a match in which all its variables are absent (the semantics page §2, Missing)."""
-    return any(map(_iterates, references(clause))) or any(map(_literal_holds, clause.literals))
-
-
-def _iterates(reference: object) -> bool:
-    """What is said of each `a[i]` is true where there is none."""
-    if isinstance(reference, Attribute):
-        return reference.which in (Which.CURRENT, Which.PREVIOUS)
-    return isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR
+    # What is said of each `a[i]` is true where there is none.
+    return iterated(clause) is not None or any(map(_literal_holds, clause.literals))
 
 
 def _literal_holds(literal: Literal) -> bool:

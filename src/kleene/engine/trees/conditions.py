@@ -43,7 +43,6 @@ class Condition:
         self.aggregates = compile_aggregates(self.layout)
         self.code, self.stack = link(program, strings), room(program.depth + 1)
         self.aggregation = link_aggregates(self.aggregates, strings)
-        self.is_trivial = not len(program.code)
 
     def slot(self, identifier: Identifier) -> int:
         return self.layout.identifiers[identifier]

@@ -15,12 +15,10 @@ from kleene.engine.trees.records import together
 from kleene.engine.trees.rounds import Round
 from kleene.kernels.joins import (
     BEFORE,
-    COUNTED,
     EARLIER,
     FAR,
     LAST,
     TIMES,
-    TRIED,
     UP_TO,
     Records,
     join,
@@ -107,7 +105,7 @@ class JoinOperator(Operator):
                 ceilings = known if not len(ceilings) else np.minimum(ceilings, known)
         most = at.accounts.matches_per_event
         tests, stack = self._pairs.tests(inner_side), self._pairs.stack
-        counts, written = np.zeros(COUNTED, np.int64), np.zeros(1, np.int64)
+        tried, written = np.zeros(1, np.int64), np.zeros(1, np.int64)
         made = room_for(max(1024, 2 * len(codes), self._made_before), len(self.variables))
         done = 0
         while True:
@@ -133,14 +131,14 @@ class JoinOperator(Operator):
                 most,
                 made,
                 written,
-                counts,
+                tried,
             )
             if done == len(codes):
                 break
             if len(made.times) - written[0] > most:
                 at.accounts.too_many_matches(at.store, int(outer.times[done, LAST]))
             made = Records(with_room(made.refs, 2 * len(made.refs)), with_room(made.times, 2 * len(made.times)))
-        self.counts.tried += int(counts[TRIED])
+        self.counts.tried += int(tried[0])
         self._made_before = int(written[0]) + int(written[0]) // 8
         return Records(made.refs[: written[0]], made.times[: written[0]])
 

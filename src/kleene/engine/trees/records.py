@@ -51,10 +51,6 @@ class RecordBuffer:
     def clear(self) -> None:
         self.size = self.fresh = 0
 
-    def replace_delta(self, made: Records) -> None:
-        self.size = self.fresh
-        self.append(made)
-
     def clear_before(self, earliest: int) -> bool:
         """Drop what starts too early, when that is worth the work; the numbers of records change then."""
         if self.size < 2 * self._cleared_at + _WORTH_IT:
@@ -123,10 +119,6 @@ class ListPool:
         np.cumsum(sizes, out=begins[1:])
         at = np.repeat(offsets[known] - begins[:-1], sizes) + np.arange(begins[-1])
         return self._members.used[at], begins
-
-    @property
-    def size(self) -> int:
-        return int(self._offsets.size - 1)
 
     def keep(self, numbers: Numbers) -> None:
         """Only these lists, numbered anew in their order."""

@@ -23,11 +23,11 @@ class Tree:
             if isinstance(node, GroupNode) or (isinstance(node, LeafNode) and is_kleene(node)):
                 setting.pools.setdefault(node.scan.component.variable, ListPool())
         self._takers: dict[str, Leaf | ClassEvents] = {}
-        early, self._late_nodes = _split(plan.root)
+        early, late = _split(plan.root)
         self.root = self._operator(early)
         _mark_root(self.root)
         # What waits for the window to close: negations and closures at the end, and what stands above them.
-        self.late = [self._step(node) for node in self._late_nodes]
+        self.late = [self._step(node) for node in late]
         self._after = conditions(plan.after, setting.columns, setting.strings)
         self.finals = _finals(plan.root)
 

@@ -7,6 +7,7 @@ from enum import Enum
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
+from kleene.pattern.conditions import iterated
 from kleene.pattern.expressions import (
     Aggregate,
     Agrees,
@@ -19,11 +20,8 @@ from kleene.pattern.expressions import (
     IsNull,
     Literal,
     Negative,
-    Scope,
     Truth,
     Value,
-    Which,
-    references,
 )
 
 
@@ -50,19 +48,10 @@ def truth(clause: Clause, absent: Collection[str], has: Has = _unsure) -> bool |
     found = [_literal(literal, absent, has) for literal in clause.literals]
     if True in found:
         return True
-    if None in found or _speaks_of_each(clause, absent):
+    # Of every `a[i]` of an absent variable anything can be said.
+    if None in found or iterated(clause) in absent:
         return None
     return False
-
-
-def _speaks_of_each(clause: Clause, absent: Collection[str]) -> bool:
-    """Of every `a[i]` of an absent variable anything can be said."""
-    return any(
-        (isinstance(reference, Attribute) and reference.which in (Which.CURRENT, Which.PREVIOUS))
-        or (isinstance(reference, Aggregate | Agrees) and reference.scope is Scope.SO_FAR)
-        for reference in references(clause)
-        if reference.variable in absent
-    )
 
 
 def _literal(literal: Literal, absent: Collection[str], has: Has) -> bool | None:
