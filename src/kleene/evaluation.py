@@ -17,7 +17,7 @@ import pyarrow as pa
 from kleene.frames.arrow import schema_on, value_type
 from kleene.frames.composites import beside_composites, composite_rows, with_composites
 from kleene.frames.results import fitting, result_schema, several_schema, several_table, shown, timeout_schema
-from kleene.frames.streams import reads, to_table
+from kleene.frames.streams import input_of, reads, to_table
 from kleene.optimize.planner import plan_query
 from kleene.pattern.feeding import Placed, bound_in_order, declared_together, in_dependency_order
 from kleene.pattern.query import BoundQuery, Query
@@ -47,12 +47,14 @@ def evaluate(
     declared = declared_together(schema or Schema(), queries)
     order = in_dependency_order(queries, declared)
     table, given = to_table(events, declared, reads(queries, declared))
-    bound = bound_in_order(order, schema_on(table.schema, given))
+    known = schema_on(table.schema, given)
+    bound = bound_in_order(order, known)
     # Before the run, which may end in an exceeded budget that a warning explains.
     report_warnings([query for _, query in sorted(bound, key=itemgetter(0))])
     if len(bound) > 1 or several:
-        return _run_together(bound, table, several, settings)
-    return _run(bound[0][1], [(_INPUT, table)], settings)
+        return _run_together(bound, table, len(known.streams), several, settings)
+    query = bound[0][1]
+    return _run(query, [(_INPUT, input_of(query.schema, table, len(known.streams)))], settings)
 
 
 def warn_of_reference(queries: Sequence[BoundQuery]) -> None:
@@ -68,13 +70,21 @@ def _say_slow(query: BoundQuery, reason: str) -> None:
     _LOG.warning("`%s` runs on the reference evaluator, which is slow: %s", query.name, reason)
 
 
-def _run_together(bound: Sequence[Placed], table: pa.Table, several: bool, settings: Settings | None) -> Tables:
-    """Queries in dependency order; what they give comes in the order in which they were given."""
+def _run_together(
+    bound: Sequence[Placed], table: pa.Table, streams: int, several: bool, settings: Settings | None
+) -> Tables:
+    """Queries in dependency order; what they give comes in the order in which they were given.
+
+    table   the events of so many `streams`, of which each query reads its own
+    """
+    own: dict[object, pa.Table] = {}
     made: list[Part] = []
     ran: dict[int, tuple[BoundQuery, Tables]] = {}
     for place, query in bound:
         asked = query.listing() if several or query.into is not None else query
-        found = _run(*_input(asked, table, made), settings)
+        if query.schema.streams not in own:
+            own[query.schema.streams] = input_of(query.schema, table, streams)
+        found = _run(*_input(asked, own[query.schema.streams], made), settings)
         ran[place] = query, found
         if query.into is not None:
             made.append((query.into, composite_rows(query, found.matches, table.schema)))
@@ -83,7 +93,8 @@ def _run_together(bound: Sequence[Placed], table: pa.Table, several: bool, setti
     results = [ran[place] for place in sorted(ran)]
     first, found = results[0]
     if several:
-        matches = several_table([found.matches for _, found in results], several_schema(first, columns))
+        schema = several_schema([query for query, _ in results], columns)
+        matches = several_table([(query, found.matches) for query, found in results], schema)
     else:
         schema = result_schema(first, columns)
         matches = fitting(found.matches.select(schema.names), schema)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kleene.errors import BudgetExceeded
 from kleene.frames.numbers import to_arrow
-from kleene.frames.results import event_column, event_fields, result_schema, shown, times
+from kleene.frames.results import columns_of_input, event_column, event_fields, result_schema, times
 from kleene.pattern.nodes import Kind
 from kleene.pattern.query import BoundQuery
 
@@ -151,7 +151,7 @@ def _graph_column(
     }
     parts = {
         "digest": _repeated(query.digest.hex(), pa.string(), size),
-        "variables": _repeated(_described(query, shown(table.schema)), kind.field("variables").type, size),
+        "variables": _repeated(_described(query, columns_of_input(query, table.schema)), kind.field("variables").type, size),
     }
     for name, (of_row, values) in lists.items():
         parts[name] = pa.ListArray.from_arrays(_narrow(of_row), values, type=kind.field(name).type)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kleene.errors import UnknownKind
 from kleene.frames.arrow import arrow_type, nanoseconds_a_step
 from kleene.frames.graph_type import graph_type
 from kleene.frames.numbers import to_arrow
@@ -19,6 +20,8 @@ from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import EVENTS, LAST_TIE, is_private
 
 Rows = npt.NDArray[np.int64]
+# The column of one table of several queries that holds what they return.
+RETURNED = "returned"
 
 
 def event_fields(query: BoundQuery, component: Component, columns: pa.Schema) -> list[pa.Field]:
@@ -54,9 +57,18 @@ def shown(columns: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in columns if not is_private(field.name)])
 
 
+def columns_of_input(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
+    """Of the columns of several streams, and of what other queries make, those that the query's own events have."""
+    schema = query.schema
+    if not schema.streams or schema.columns is None:
+        return shown(columns)
+    made = {name for attributes in schema.made_types.values() for name in attributes}
+    return pa.schema([field for field in shown(columns) if field.name in schema.columns or field.name in made])
+
+
 def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     """The columns of a query's result over events with these columns."""
-    columns = shown(columns)
+    columns = columns_of_input(query, columns)
     time = columns.field(query.schema.time).type
     fields = [
         pa.field("match_id", pa.string()),
@@ -93,17 +105,55 @@ def listed_columns(columns: pa.Schema) -> pa.Schema:
     return pa.schema(list(columns.field("events").type.value_type.field("event").type))
 
 
-def several_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
-    """The columns of one table for the matches of several queries."""
-    time = columns.field(query.schema.time).type
-    fields = {"match_id": pa.string(), "query": pa.string(), "start": time, "end": time, "events": listed_type(columns)}
+def several_schema(queries: Sequence[BoundQuery], columns: pa.Schema) -> pa.Schema:
+    """The columns of one table for the matches of several queries.
+
+    What queries return is a struct with a field for each that has RETURN, called like the query: their columns may have
+    the same names and other types.
+    """
+    columns = shown(columns)
+    time = columns.field(queries[0].schema.time).type
+    fields = [
+        *(pa.field(name, pa.string()) for name in ("match_id", "query")),
+        *(pa.field(name, time) for name in ("start", "end")),
+        pa.field("events", listed_type(columns)),
+    ]
+    returned: dict[str, pa.DataType] = {}
+    for query in queries:
+        if query.returns is None:
+            continue
+        kind = pa.struct([(c.name, return_type(query, c.value, columns_of_input(query, columns))) for c in query.returns])
+        if returned.setdefault(query.name, kind) != kind:
+            raise UnknownKind(f"two queries are called `{query.name}`", hint="give each a name of its own")
+    if returned:
+        fields.append(pa.field(RETURNED, pa.struct(list(returned.items()))))
     return pa.schema(fields)
 
 
-def several_table(listed: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+def several_table(results: Sequence[tuple[BoundQuery, pa.Table]], schema: pa.Schema) -> pa.Table:
     """The matches of several queries, each with its events in lists, as one table with these columns."""
-    names = [EVENTS if name == "events" else name for name in schema.names]
-    return pa.concat_tables([fitting(table.select(names).rename_columns(schema.names), schema) for table in listed])
+    return pa.concat_tables([_among_several(query, table, schema) for query, table in results])
+
+
+def _among_several(query: BoundQuery, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    names = [name for name in schema.names if name != RETURNED]
+    own = table.select([EVENTS if name == "events" else name for name in names]).rename_columns(names)
+    if RETURNED in schema.names:
+        own = own.append_column(RETURNED, _returned(query, table, schema.field(RETURNED).type))
+    return fitting(own, schema)
+
+
+def _returned(query: BoundQuery, table: pa.Table, kind: pa.StructType) -> pa.Array:
+    """What a query returned, as its field of what all of them return."""
+    if query.returns is None or not table.num_rows:
+        return pa.nulls(table.num_rows, kind)
+    own = pa.StructArray.from_arrays(
+        [table.column(c.name).combine_chunks() for c in query.returns], [c.name for c in query.returns]
+    )
+    fields = [
+        own.cast(field.type) if field.name == query.name else pa.nulls(table.num_rows, field.type) for field in kind
+    ]
+    return pa.StructArray.from_arrays(fields, fields=list(kind))
 
 
 def fitting(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -113,7 +163,7 @@ def fitting(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def timeout_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     """The columns of a query's timeouts: as far as each run came."""
-    columns = shown(columns)
+    columns = columns_of_input(query, columns)
     time = columns.field(query.schema.time).type
     fields = [pa.field("stream", pa.string()), pa.field("query", pa.string())]
     fields += [pa.field("start", time), pa.field("end", time)]

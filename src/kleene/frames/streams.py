@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kleene.errors import MissingColumn, MissingStream, UnusableColumn, did_you_mean
 from kleene.frames.arrow import arrow_type, column_types, is_time
 from kleene.frames.kinds import Kind, kind_of, to_arrow
 from kleene.pattern.feeding import types_read
 from kleene.pattern.query import Query
-from kleene.pattern.schema import Schema
+from kleene.pattern.schema import STREAM, Schema
 from kleene.pattern.types import ValueType
 
 
@@ -27,7 +28,8 @@ def to_table(events: Any, schema: Schema, wanted: tuple[str, ...] | None = None)
     """The events as one table, and the schema that describes it.
 
     A dict of streams is put together: a stream without a type column has its name as the type of all its events, and
-    its columns as that type's attributes. Streams that the queries do not name (`wanted`) are no part of their input.
+    its columns as that type's attributes. Streams that no query names (`wanted`) are left out; of those that remain,
+    `input_of` gives each query its own.
     """
     if kind_of(events) is not Kind.STREAMS:
         return _one_stream(events, schema, schema.types), schema
@@ -63,6 +65,22 @@ def _empty(table: pa.Table, schema: Schema) -> pa.Table:
     return table
 
 
+def input_of(schema: Schema, table: pa.Table, streams: int) -> pa.Table:
+    """The part of a table that is the input of a query: the streams that it reads, with their columns.
+
+    schema    that of the query, which knows what it reads
+    streams   how many there are in the table
+    """
+    if STREAM not in table.column_names:
+        return table
+    if len(schema.streams) < streams:
+        labels = table.column(STREAM)
+        names = pa.array([name for name, _ in schema.streams if name is not None], labels.type)
+        table = table.filter(pc.or_(pc.is_null(labels), pc.is_in(labels, value_set=names)))
+    assert schema.columns is not None, "a query on a table knows its columns"
+    return table.select([name for name in table.column_names if name in schema.columns])
+
+
 def _together(streams: Mapping[str, Any], schema: Schema, wanted: tuple[str, ...] | None) -> tuple[pa.Table, Schema]:
     tables: dict[str, pa.Table] = {}
     types: dict[str, Mapping[str, ValueType]] = {}
@@ -77,7 +95,7 @@ def _together(streams: Mapping[str, Any], schema: Schema, wanted: tuple[str, ...
             tables[name] = table
         elif wanted is None or name in wanted:
             types[name] = schema.types.get(name, column_types(table.schema))
-            tables[name] = table.append_column(schema.type, pa.array([name] * table.num_rows, pa.string()))
+            tables[name] = table.append_column(schema.type, pa.repeat(pa.scalar(name), table.num_rows))
     typed = len(tables) > len(types)
     missing = [name for name in wanted or () if name not in types and name not in schema.types]
     if not tables or (missing and not typed):
@@ -85,8 +103,31 @@ def _together(streams: Mapping[str, Any], schema: Schema, wanted: tuple[str, ...
             f"no stream `{missing[0] if missing else '?'}` was given",
             hint=did_you_mean(missing[0], streams) if missing else None,
         )
-    known = schema.adding_types(types) if typed else schema.declaring_types({**schema.types, **types})
+    if typed:
+        known = schema.adding_types(types)
+    else:
+        declared_elsewhere = {name: columns for name, columns in schema.types.items() if name not in streams}
+        known = schema.declaring_types({**declared_elsewhere, **types})
+    if types and len(tables) > 1:
+        known = known.of_streams(_columns_of(tables, types))
+        tables = {name: _labelled(table, name if name in types else None) for name, table in tables.items()}
     return concatenated(list(tables.items()), hint="make it one type in all streams"), known
+
+
+def _columns_of(
+    tables: Mapping[str, pa.Table], types: Mapping[str, object]
+) -> tuple[tuple[str | None, tuple[str, ...]], ...]:
+    """The columns of each stream by name; those with types of their own are one, which every query reads."""
+    named = [(name, tuple(table.column_names)) for name, table in tables.items() if name in types]
+    others = [tuple(table.column_names) for name, table in tables.items() if name not in types]
+    if not others:
+        return tuple(named)
+    return ((None, tuple(dict.fromkeys(column for columns in others for column in columns))), *named)
+
+
+def _labelled(table: pa.Table, name: str | None) -> pa.Table:
+    label = pa.nulls(table.num_rows, pa.string()) if name is None else pa.repeat(pa.scalar(name), table.num_rows)
+    return table.append_column(STREAM, label)
 
 
 def concatenated(tables: Sequence[tuple[str, pa.Table]], hint: str) -> pa.Table:

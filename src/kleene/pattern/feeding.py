@@ -70,11 +70,11 @@ def in_dependency_order(queries: Sequence[Query], schema: Schema) -> list[tuple[
 
 
 def bound_in_order(order: Iterable[tuple[int, Query]], schema: Schema) -> list[Placed]:
-    """Queries in dependency order, each bound to a schema that knows what those before it make."""
+    """Queries in dependency order, each bound to the streams that it reads and to what those before it make."""
     made: dict[str, dict[str, ValueType]] = {}
     bound = []
     for place, query in order:
-        one = query.bind(schema.adding_types(made))
+        one = query.bind(schema.reading(types_read(query, schema)).adding_types(made))
         if one.into is not None:
             columns = {column.name: column.value.type for column in one.returns or ()}
             made[one.into] = {**made.get(one.into, {}), **columns}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -16,11 +16,12 @@ from kleene.pattern.types import TYPE_NAMES, ValueType, comparable
 ColumnTypes = Mapping[str, ValueType | str] | Iterable[str]
 
 # Columns that no user can name, beside those of the events: of tables that hold what other queries made, the start of
-# each event, its type where the others' is constant, and the match id by which a composite event is known; of results,
+# each event, its type where the others' is constant, and the match id by which a composite event is known; of tables
+# that hold several streams, the name of each event's stream, NULL where the stream has types of its own; of results,
 # the events of each match in a list, and the tie-breaker of the last of them.
 _PRIVATE = "\x1f"
-START, TYPE, IDENTITY, EVENTS, LAST_TIE = (
-    f"{_PRIVATE}{name}" for name in ("start", "type", "identity", "events", "last_tie")
+START, TYPE, IDENTITY, STREAM, EVENTS, LAST_TIE = (
+    f"{_PRIVATE}{name}" for name in ("start", "type", "identity", "stream", "events", "last_tie")
 )
 
 
@@ -53,6 +54,8 @@ class Schema:
     clock: Clock = field(default_factory=Clock)
     # Types that other queries make (RETURN … INTO S); they leave an open schema open.
     made_types: Mapping[str, Mapping[str, ValueType]] = field(default_factory=dict)
+    # Of several streams in one table: the columns of each, by name; by None those of streams with types of their own.
+    streams: tuple[tuple[str | None, tuple[str, ...]], ...] = ()
     _key: tuple[Any, ...] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -68,6 +71,7 @@ class Schema:
         tick: str | None = None,
         clock: Clock | None = None,
         made_types: Mapping[str, ColumnTypes] | None = None,
+        streams: tuple[tuple[str | None, tuple[str, ...]], ...] = (),
     ) -> None:
         assign = object.__setattr__
         assign(self, "type", type)
@@ -84,6 +88,7 @@ class Schema:
         assign(self, "clock", self._clock(clock))
         made = {name: _columns(given) for name, given in (made_types or {}).items()}
         assign(self, "made_types", MappingProxyType(made))
+        assign(self, "streams", streams)
         assign(self, "_key", self._make_key())
 
     def _clock(self, given: Clock | None) -> Clock:
@@ -109,6 +114,7 @@ class Schema:
             tuple((name, tuple(attributes.items())) for name, attributes in self.made_types.items()),
             tuple(self.classes.items()),
             None if self.columns is None else tuple(self.columns.items()),
+            self.streams,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -174,6 +180,7 @@ class Schema:
             raise _missing("type", self.type, columns)
         self._check_clock(clock)
         self._check_attributes(columns)
+        columns = {name: kind for name, kind in columns.items() if name != STREAM}
         return _replaced(self, columns=columns, clock=clock)
 
     def _check_clock(self, found: Clock) -> None:
@@ -202,6 +209,28 @@ class Schema:
     def adding_types(self, types: Mapping[str, Mapping[str, ValueType]]) -> Schema:
         """This schema with the types that other queries make."""
         return _replaced(self, made_types={**self.made_types, **types})
+
+    def reading(self, types: Collection[str]) -> Schema:
+        """This schema for a query that names these types: of several streams it reads those that it names (§3).
+
+        Streams with types of their own are read by every query, since any type may be among theirs.
+        """
+        read = tuple((name, columns) for name, columns in self.streams if name is None or name in types)
+        if read == self.streams or self.columns is None:
+            return self
+        others = {name for name, _ in self.streams}.difference(name for name, _ in read)
+        own = {column for _, columns in read for column in columns}.union(self.own_columns)
+        return _replaced(
+            self,
+            streams=read,
+            columns={name: kind for name, kind in self.columns.items() if name in own},
+            types={name: columns for name, columns in self.types.items() if name not in others},
+            made_types={name: columns for name, columns in self.made_types.items() if name not in others},
+        )
+
+    def of_streams(self, streams: tuple[tuple[str | None, tuple[str, ...]], ...]) -> Schema:
+        """This schema for a table that holds these streams."""
+        return _replaced(self, streams=streams)
 
     def of_composites(self) -> Schema:
         """This schema on a table that holds composite events too: they last, and have a type of their own."""

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from kleene.errors import UnknownKind
 from kleene.evaluation import warn_of_reference
 from kleene.frames.arrow import schema_on
-from kleene.frames.results import listed_columns, result_schema
+from kleene.frames.results import listed_columns, result_schema, shown
 from kleene.frames.streams import reads
 from kleene.lang.tree import OutputMode
 from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
@@ -30,7 +30,7 @@ from kleene.spark.division import divide, exchanged
 from kleene.spark.numbered import Numbered
 from kleene.spark.routing import OneTask, Route, routes_of, selects_afterwards
 from kleene.spark.slot import RANK, Part
-from kleene.spark.streams import one_input
+from kleene.spark.streams import inputs, united
 from kleene.spark.types import as_spark_expects, spark_schema
 from kleene.spark.worker import Errand, chooser, errand, task
 from kleene.testing.process import Tables, of_queries, table_outputs
@@ -155,7 +155,8 @@ def prepare(
 ) -> Prepared:
     """Bind queries to the columns of events, and divide these."""
     settings = settings or Settings()
-    numbered, given, nothing, bound = bind(events, queries, schema=schema, several=several)
+    streams, given, nothing, bound = bind(events, queries, schema=schema, several=several)
+    numbered = united(streams)
     if numbered.frame.isStreaming:
         raise UnknownKind("this Spark data frame is a stream", hint="`kleene.match` and `kleene.live` take streams")
     warn_of_reference(bound)
@@ -168,17 +169,18 @@ def prepare(
 
 def bind(
     events: DataFrame | Mapping[str, DataFrame], queries: Sequence[Query], *, schema: Schema | None, several: bool
-) -> tuple[Numbered, Schema, Tables, tuple[BoundQuery, ...]]:
-    """The events as one data frame, what its columns mean, the outputs on no events, and the queries on its columns.
+) -> tuple[tuple[Numbered, ...], Schema, Tables, tuple[BoundQuery, ...]]:
+    """The streams of events, what their columns mean, the outputs on no events, and the queries on these columns.
 
     On no events the queries give their warnings, and the empty outputs have the right columns.
     """
     declared = declared_together(schema or Schema(), queries)
-    numbered, given = one_input(events, declared, reads(queries, declared))
-    nothing = table_outputs(numbered.columns.empty_table(), queries, schema=given, several=several)
-    known = schema_on(numbered.columns, given)
+    streams, given = inputs(events, declared, reads(queries, declared))
+    columns = streams[0].columns
+    nothing = table_outputs(columns.empty_table(), queries, schema=given, several=several)
+    known = schema_on(columns, given)
     in_order = bound_in_order(in_dependency_order(queries, known), known)
-    return numbered, given, nothing, tuple(query for _, query in sorted(in_order, key=itemgetter(0)))
+    return streams, given, nothing, tuple(query for _, query in sorted(in_order, key=itemgetter(0)))
 
 
 def _routes(bound: Sequence[BoundQuery], columns: pa.Schema, settings: Settings, *, several: bool) -> tuple[Route, ...]:
@@ -225,7 +227,7 @@ def why_bad(events: Numbered, schema: Schema) -> Column:
 def _bad_rows(events: Numbered, wrong: Column) -> DataFrame:
     """The columns that bad rows have everywhere. Rows have no numbers on Spark, so `text` holds the row as JSON."""
     nowhere = functions.lit(None).cast("bigint")
-    row = functions.struct(*(events.column(name).alias(name) for name in events.columns.names))
+    row = functions.struct(*(events.column(name).alias(name) for name in shown(events.columns).names))
     return events.frame.where(wrong.isNotNull()).select(
         nowhere.alias("row"),
         nowhere.alias("line"),

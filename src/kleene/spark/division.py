@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions
 
+from kleene.pattern.feeding import families
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import Schema
+from kleene.pattern.schema import STREAM, Schema
 from kleene.plan.settings import Exchange
 from kleene.spark.numbered import Numbered
 from kleene.spark.packing import PACKED_DDL, Group, Slices, pack
@@ -43,13 +44,11 @@ def divide(
 
     whole   whether events keep columns that no query reads or returns
     """
-    needed = tuple(events.columns.names) if whole else columns_needed(queries, events.columns)
-    served = served_by(queries, routes)
     legs: list[Leg] = []
     base = 0
-    for (route, finds), numbers in served.items():
+    for (route, finds, _), numbers in served_by(queries, routes).items():
         own = [queries[number] for number in numbers]
-        columns = needed if whole else columns_needed(own, events.columns)
+        columns = columns_needed(own, events.columns, whole=whole)
         wanted = wanted_by(own, route, events)
         slots, slices = _slots(events, own[0].schema, route, wanted, exchange)
         by_end = isinstance(route, ByTime) and route.by_end
@@ -57,6 +56,7 @@ def divide(
         legs.append(Leg(part, wanted, slot_of(events, route, slots, own[0].schema)))
         base += slots
         say(own, route, slots)
+    needed = columns_of(legs, events)
     wanted_by_some = [leg.wanted for leg in legs if leg.wanted is not None]
     if len(wanted_by_some) == len(legs):
         events = events.where(reduce(or_, wanted_by_some))
@@ -66,11 +66,21 @@ def divide(
     return chosen.mapInArrow(packer(groups), PACKED_DDL), tuple(leg.part for leg in legs)
 
 
-def served_by(queries: Sequence[BoundQuery], routes: Sequence[Route]) -> dict[tuple[Route, bool], list[int]]:
-    """The queries, by number, that go the same way; whether they select among their matches afterwards."""
-    served: dict[tuple[Route, bool], list[int]] = {}
+def served_by(
+    queries: Sequence[BoundQuery], routes: Sequence[Route]
+) -> dict[tuple[Route, bool, frozenset[str | None]], list[int]]:
+    """The queries, by number, that are given the same events: they go the same way and read the same streams.
+
+    Of each way also whether its queries select among their matches afterwards. Queries that feed each other read the
+    streams of all of them, of which each is then given its own.
+    """
+    streams: dict[int, frozenset[str | None]] = {}
+    for family in families(queries):
+        read = frozenset(name for number in family for name, _ in queries[number].schema.streams)
+        streams |= dict.fromkeys(family, read)
+    served: dict[tuple[Route, bool, frozenset[str | None]], list[int]] = {}
     for number, (query, route) in enumerate(zip(queries, routes, strict=True)):
-        served.setdefault((route, selects_afterwards(query, route)), []).append(number)
+        served.setdefault((route, selects_afterwards(query, route), streams[number]), []).append(number)
     return served
 
 
@@ -86,6 +96,12 @@ class Leg:
     def routed(self) -> Column:
         slot = self.slot if self.wanted is None else functions.when(self.wanted, self.slot)
         return slot.cast("int")
+
+
+def columns_of(legs: Sequence[Leg], events: Numbered) -> tuple[str, ...]:
+    """The columns that go along for one of the legs, in the order of the input."""
+    needed = {name for leg in legs for name in leg.part.columns}
+    return tuple(name for name in events.columns.names if name in needed)
 
 
 def _slots(
@@ -136,11 +152,15 @@ def wanted_by(queries: Sequence[BoundQuery], route: Route, events: Numbered) -> 
     """What an event must satisfy to go to a group; None: every event does.
 
     A NULL key is in no partition: such an event matches nothing, is counted in no window and breaks no contiguity (the
-    semantics page §3), so it stays behind.
+    semantics page §3), so it stays behind; so does an event of a stream that none of the queries reads.
     """
     options = [useful(query, events) for query in queries]
     known = [option for option in options if option is not None]
     conditions = [reduce(or_, known)] if known and len(known) == len(options) else []
+    if STREAM in events.columns.names:
+        streams = {name for query in queries for name, _ in query.schema.streams if name is not None}
+        stream = events.column(STREAM)
+        conditions.append(stream.isNull() | stream.isin(sorted(streams)))
     if isinstance(route, ByKey) and route.columns[0][0] is None:
         conditions += [events.column(name).isNotNull() for name in route.columns[0][1]]
     return reduce(and_, conditions) if conditions else None

@@ -43,6 +43,7 @@ from kleene.pattern.expressions import (
 )
 from kleene.pattern.nodes import Component, EventClass, Kind
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import STREAM
 from kleene.pattern.types import ValueType
 from kleene.spark.numbered import Numbered
 
@@ -59,12 +60,19 @@ def counts_every_event(query: BoundQuery) -> bool:
     return query.counts_events or query.strategy.is_contiguous
 
 
-def columns_needed(queries: Sequence[BoundQuery], columns: pa.Schema) -> tuple[str, ...]:
-    """The columns that some query reads or returns, in the order of the input."""
-    read = [query.columns_read for query in queries]
-    if any(names is None for names in read):
-        return tuple(columns.names)
-    needed = {name for names in read for name in names or ()}
+def columns_needed(queries: Sequence[BoundQuery], columns: pa.Schema, *, whole: bool = False) -> tuple[str, ...]:
+    """The columns that some query reads or returns, in the order of the input.
+
+    whole   whether events keep columns that no query reads or returns
+    """
+    needed: set[str] = set()
+    for query in queries:
+        read = None if whole else query.columns_read
+        own = columns.names if query.schema.columns is None else query.schema.columns
+        needed.update(own if read is None else read)
+    if len({query.schema.streams for query in queries}) > 1:
+        # Each is given the events of its own streams.
+        needed.add(STREAM)
     return tuple(name for name in columns.names if name in needed)
 
 

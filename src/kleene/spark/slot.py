@@ -83,6 +83,11 @@ class Work:
         return dict(bound_in_order(in_dependency_order(self.queries, known), known))
 
     @cached_property
+    def several_columns(self) -> pa.Schema:
+        """The columns of one table for the matches of all queries."""
+        return several_schema([self.bound[number] for number in range(len(self.queries))], self.columns)
+
+    @cached_property
     def in_pieces(self) -> frozenset[int]:
         """The queries that read no other one's events, and that an engine can run piece by piece."""
         made = {query.into for query in self.bound.values()}
@@ -199,7 +204,7 @@ def _in_one_table(work: Work, made: Made) -> Made:
     """What a query made, as part of the outputs of all."""
     rows = made.rows
     if made.kind == "matches" and rows is not None:
-        rows = several_table([rows], several_schema(work.bound[made.query], work.columns))
+        rows = several_table([(work.bound[made.query], rows)], work.several_columns)
     return made._replace(query=0, rows=rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from kleene.errors import UnknownKind, UnusableColumn
 from kleene.frames.arrow import schema_on
 from kleene.frames.kinds import Kind, kind_of
 from kleene.frames.streams import to_table
-from kleene.pattern.schema import Schema
+from kleene.pattern.schema import STREAM, Schema
 from kleene.spark.numbered import Numbered
 from kleene.spark.types import spark_type
 
@@ -22,26 +22,38 @@ if TYPE_CHECKING:
 
 
 def one_input(events: Any, schema: Schema, wanted: tuple[str, ...]) -> tuple[Numbered, Schema]:
-    """The events as one data frame, and the schema that describes it; a stream that no query wants is left out.
+    """The events as one data frame, and the schema that describes it; a stream that no query wants is left out."""
+    streams, known = inputs(events, schema, wanted)
+    return united(streams), known
+
+
+def inputs(events: Any, schema: Schema, wanted: tuple[str, ...]) -> tuple[tuple[Numbered, ...], Schema]:
+    """The streams that some query wants, all with the same columns, and the schema that describes them together.
 
     Which columns there are, and what is wrong with them, is learned by putting tables of no rows together in process.
     """
     if not isinstance(events, Mapping):
         one = Numbered.of(_frame(events))
         schema_on(one.columns, schema)
-        return one, schema
+        return (one,), schema
     streams = {name: Numbered.of(_frame(stream)) for name, stream in events.items()}
     if len({stream.frame.isStreaming for stream in streams.values()}) > 1:
         raise UnknownKind("some of these data frames are streams and some are not", hint="make all of them streams")
     table, known = to_table({name: stream.columns.empty_table() for name, stream in streams.items()}, schema, wanted)
-    typed = {name: schema.constant_type is None and schema.type in streams[name].columns.names for name in streams}
     frames = []
     for name, stream in streams.items():
-        if typed[name] or name in wanted:
+        typed = schema.constant_type is None and schema.type in stream.columns.names
+        if typed or name in wanted:
             # The tables had no rows, and those may have any time column.
             schema_on(stream.columns, Schema(time=schema.time, constant_type=name))
-            frames.append(_under(stream, table.schema, {} if typed[name] else {schema.type: name}))
-    return Numbered.of(reduce(lambda left, right: left.union(right), frames)), known
+            frames.append(_under(stream, table.schema, {} if typed else {schema.type: name, STREAM: name}))
+    return tuple(map(Numbered.of, frames)), known
+
+
+def united(streams: Sequence[Numbered]) -> Numbered:
+    """Streams that have the same columns as one."""
+    frames = [stream.frame for stream in streams]
+    return Numbered(reduce(lambda left, right: left.unionByName(right), frames), streams[0].columns)
 
 
 def _frame(events: Any) -> DataFrame:
@@ -67,6 +79,10 @@ def _under(stream: Numbered, columns: pa.Schema, constants: Mapping[str, str]) -
             column = stream.column(field.name)
         else:
             column = functions.lit(None)
+        if field.name in stream.columns.names and stream.columns.field(field.name).type == field.type:
+            # A cast, even to the same type, would lose a watermark that the user gave the column.
+            chosen.append(column.alias(field.name))
+            continue
         try:
             chosen.append(column.cast(spark_type(field.type)).alias(field.name))
         except TypeError:

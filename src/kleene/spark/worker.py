@@ -177,6 +177,7 @@ def describe_schema(schema: Schema) -> Mapping[str, Any]:
         "tick": schema.tick,
         "types": _plain(schema.types),
         "made_types": _plain(schema.made_types),
+        "streams": schema.streams,
         "classes": {name: format_declaration(declared) for name, declared in schema.classes.items()},
     }
 

@@ -20,7 +20,7 @@ from kleene.pattern.conditions import place
 from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
 from kleene.pattern.nodes import Pattern, components, is_line
 from kleene.pattern.query import BoundQuery, Query
-from kleene.pattern.schema import IDENTITY, Schema, is_private
+from kleene.pattern.schema import IDENTITY, STREAM, Schema, is_private
 from kleene.testing.assignments import Assignments
 from kleene.testing.automaton import Automaton, Run
 from kleene.testing.compressing import Compressed, compress
@@ -83,12 +83,13 @@ def reference_results(
     table, given = to_table(events, declared, reads(queries, declared))
     known = schema_on(table.schema, given)
     primitive, bad = events_of(table, known)
+    labels = table.column(STREAM).to_pylist() if known.streams else []
     composites: dict[str, list[Event]] = {}
     results: dict[int, Result] = {}
     following = table.num_rows
     for place_, bound in bound_in_order(order, known):
         read = [event for name in bound.types for event in composites.get(name, ())]
-        result = evaluate(bound, [*primitive, *read], limits or Limits(), bad)
+        result = evaluate(bound, [*_input(bound, primitive, labels), *read], limits or Limits(), bad)
         if bound.into is not None:
             result = replace(result, first_made=following)
             made = _composites(result, known, following)
@@ -96,6 +97,19 @@ def reference_results(
             composites.setdefault(bound.into, []).extend(made)
         results[place_] = result
     return [results[number] for number in range(len(queries))]
+
+
+def _input(query: BoundQuery, events: Sequence[Event], labels: Sequence[str | None]) -> list[Event]:
+    """Of the events of several streams those that are the query's input, with the columns of these streams alone."""
+    if not labels:
+        return list(events)
+    own = query.schema.columns or {}
+    names = {name for name, _ in query.schema.streams}
+    return [
+        replace(event, values={name: value for name, value in event.values.items() if name in own})
+        for event in events
+        if labels[event.index] in names
+    ]
 
 
 def events_of(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[Event], list[BadRow]]:

@@ -71,8 +71,10 @@ def timeout_table(result: Result, table: pa.Table) -> pa.Table:
 
 def many_table(results: Sequence[Result], table: pa.Table) -> pa.Table:
     """The matches of several queries in one table: their events as (variable, position, event)."""
-    listed = [match_table(replace(result, query=result.query.listing()), table) for result in results]
-    return several_table(listed, several_schema(results[0].query, table.schema))
+    listed = [
+        (result.query, match_table(replace(result, query=result.query.listing()), table)) for result in results
+    ]
+    return several_table(listed, several_schema([query for query, _ in listed], table.schema))
 
 
 def bad_row_table(rows: Sequence[BadRow]) -> pa.Table:

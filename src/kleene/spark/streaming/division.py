@@ -12,9 +12,20 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 
+from kleene.frames.results import shown
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Exchange
-from kleene.spark.division import Leg, group_of, packer, say, served_by, shuffle_partitions, slot_of, wanted_by
+from kleene.spark.division import (
+    Leg,
+    columns_of,
+    group_of,
+    packer,
+    say,
+    served_by,
+    shuffle_partitions,
+    slot_of,
+    wanted_by,
+)
 from kleene.spark.numbered import Numbered
 from kleene.spark.packing import PACKED_DDL, Group
 from kleene.spark.pruning import columns_needed
@@ -57,19 +68,19 @@ def divide_stream(
     whole   whether events keep columns that no query reads or returns
     """
     schema = queries[0].schema
-    needed = tuple(events.columns.names) if whole else columns_needed(queries, events.columns)
     real = functions.lit(True) if HEARTBEAT not in events.frame.columns else ~functions.col(HEARTBEAT)
     good, bad = wrong.isNull() & real, wrong.isNotNull() & real
     legs: list[Leg] = []
     base = 0
-    for (route, _), numbers in served_by(queries, routes).items():
+    for (route, *_), numbers in served_by(queries, routes).items():
         own = [queries[number] for number in numbers]
         slots = _buckets(events, exchange) if isinstance(route, ByKey) else 1
         wanted = wanted_by(own, route, events)
-        part = Part(tuple(numbers), needed if whole else columns_needed(own, events.columns), base, slots)
+        part = Part(tuple(numbers), columns_needed(own, events.columns, whole=whole), base, slots)
         legs.append(Leg(part, good if wanted is None else good & wanted, slot_of(events, route, slots, schema)))
         base += slots
         say(own, route, slots)
+    needed = columns_of(legs, events)
     kept = reduce(or_, [bad, *(leg.wanted for leg in legs if leg.wanted is not None)])
     events = events.where(above_watermark(events, schema, kept))
     columns = [events.column(name) for name in needed]
@@ -84,7 +95,7 @@ def divide_stream(
 
 
 def _described(events: Numbered, wrong: Column, bad: Column) -> list[Column]:
-    row = functions.struct(*(events.column(name).alias(name) for name in events.columns.names))
+    row = functions.struct(*(events.column(name).alias(name) for name in shown(events.columns).names))
     told = {"reason": wrong, "text": functions.to_json(row, {"timeZone": "UTC"})}
     if events.along:
         source, place, _, text = map(functions.col, events.along)

@@ -17,11 +17,12 @@ from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
 from kleene.spark.batch import Prepared, bind, why_bad
-from kleene.spark.numbered import UNREADABLE
+from kleene.spark.numbered import UNREADABLE, Numbered
 from kleene.spark.routing import routes_of
 from kleene.spark.streaming.division import bad_columns, divide_stream, stream_routes
 from kleene.spark.streaming.event_time import Pace, beyond, with_event_time, with_heartbeats
 from kleene.spark.streaming.replayed import check_replays
+from kleene.spark.streams import united
 from kleene.spark.worker import Errand
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def prepare_stream(
 ) -> PreparedStream:
     """Bind queries to the columns of a stream, and divide its events."""
     settings = settings or Settings()
-    numbered, given, nothing, bound = bind(events, queries, schema=schema, several=several)
+    streams, given, nothing, bound = bind(events, queries, schema=schema, several=several)
+    numbered = united(streams)
     check_runs(bound, numbered.columns, settings)
     known = bound[0].schema
     wrong = why_bad(numbered, given)
@@ -67,12 +69,20 @@ def prepare_stream(
     )
     if numbered.along:
         wrong = functions.coalesce(functions.col(UNREADABLE), wrong)
-    if settings.stream.idle is not None:
-        numbered = with_heartbeats(numbered, known, settings.stream.idle)
-    timed = with_event_time(numbered, known, settings.stream.delay)
+    timed = united([_timed(stream, known, settings) for stream in streams])
     routes = stream_routes(bound, routes_of(bound, numbered.columns, settings.budget.policy))
     packed, parts, bad = divide_stream(timed, bound, routes, settings.exchange, wrong, whole=several)
     return PreparedStream(queries, bound, given, timed, routes, packed, parts, nothing, several, settings, bad_slot=bad)
+
+
+def _timed(stream: Numbered, schema: Schema, settings: Settings) -> Numbered:
+    """A stream with its own event time: of several, the one that is furthest behind says how far time has come.
+
+    Were they one to Spark, events of a slow stream would be late by those of a fast one, which other queries read.
+    """
+    if settings.stream.idle is not None:
+        stream = with_heartbeats(stream, schema, settings.stream.idle)
+    return with_event_time(stream, schema, settings.stream.delay)
 
 
 def check_runs(queries: Sequence[BoundQuery], columns: pa.Schema, settings: Settings) -> None:
