@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kleene.frames.json_values import json_rows
+from kleene.frames.results import RETURNED
 from kleene.frames.text_files import printable
 from kleene.pattern import Schema
 
@@ -54,6 +55,8 @@ def rendered(matches: pa.Table, schema: Schema, title: str | None = None) -> Tab
         table.add_column(Text(name), overflow="fold")
     for row in rows:
         cells = [phrases.value((row["key"] or {}).get(name)) for name in key]
+        if several and row.get(RETURNED) is not None:
+            row = {**row, RETURNED: row[RETURNED][row["query"]]}
         cells += [phrases.cell(name, row[name]) for name in shown]
         table.add_row(*map(Text, cells))
     return table

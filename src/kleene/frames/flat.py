@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kleene.errors import UnusableColumn
 from kleene.frames.kinds import from_arrow, kind_of, to_arrow
+from kleene.frames.results import RETURNED
 
 VARIABLE, POSITION = "variable", "position"
 _KEY, _GRAPH, _EVENTS = "key", "graph", "events"
@@ -24,13 +25,14 @@ _MEMBER = (VARIABLE, POSITION, "event")
 class Layout:
     """The columns of a result in its flat form.
 
-    carried    columns of the match that every row repeats: the column, the field of it (None: all of it), the new name
+    carried    columns of the match that every row repeats: the column, the path to a field of it (none: all of it), and
+               the new name
     variables  columns that hold an event or a list of events
     together   the column that holds the events of all variables, where several queries gave one table
     event      the columns of an event: as it calls them, and the new names
     """
 
-    carried: tuple[tuple[str, str | None, str], ...]
+    carried: tuple[tuple[str, tuple[str, ...], str], ...]
     variables: tuple[str, ...]
     together: str | None
     event: tuple[tuple[pa.Field, str], ...]
@@ -48,12 +50,14 @@ class Layout:
     def of(schema: pa.Schema) -> Layout:
         together = next((field.name for field in schema if _is_together(field)), None)
         variables = tuple(field.name for field in schema if field.name != together and _is_event(field))
-        carried: list[tuple[str, str | None, str]] = []
+        carried: list[tuple[str, tuple[str, ...], str]] = []
         for field in schema:
             if field.name == _KEY and pa.types.is_struct(field.type):
-                carried += [(_KEY, part.name, f"key_{part.name}") for part in field.type]
+                carried += [(_KEY, (part.name,), f"key_{part.name}") for part in field.type]
+            elif together is not None and field.name == RETURNED and pa.types.is_struct(field.type):
+                carried += _returned(field)
             elif field.name != together and field.name not in variables and not _is_graph(field):
-                carried.append((field.name, None, field.name))
+                carried.append((field.name, (), field.name))
         # A column that RETURN made may be called like one of ours.
         ours = {VARIABLE, POSITION} if together or variables else set()
         names = _fresh((new for _, _, new in carried), ours, "match_")
@@ -62,6 +66,16 @@ class Layout:
         fields = _united(events)
         fresh = _fresh((field.name for field in fields), {VARIABLE, POSITION, *names}, "event_")
         return Layout(tuple(carried), variables, together, tuple(zip(fields, fresh, strict=True)))
+
+
+def _returned(column: pa.Field) -> list[tuple[str, tuple[str, ...], str]]:
+    """What queries of one table return, but for whole events: these stand in rows of their own."""
+    return [
+        (RETURNED, (query.name, part.name), f"{query.name}_{part.name}")
+        for query in column.type
+        for part in query.type
+        if not pa.types.is_nested(part.type)
+    ]
 
 
 def _is_together(field: pa.Field) -> bool:
@@ -215,9 +229,9 @@ def _events(names: pa.Array, positions: pa.Array, events: pa.Array, layout: Layo
 
 def _carried(table: pa.Table, layout: Layout) -> list[pa.Array]:
     found = []
-    for name, part, _ in layout.carried:
+    for name, path, _ in layout.carried:
         column = table.column(name).combine_chunks()
-        if part is not None:
+        for part in path:
             column = column.flatten()[column.type.get_field_index(part)]
         found.append(column)
     return found

@@ -19,7 +19,7 @@ def flat_frame(result: DataFrame) -> DataFrame:
     """One row an event of a match; a match that shows no event keeps one row."""
     numbered = Numbered.of(result)
     layout = Layout.of(numbered.columns)
-    carried = [_part(numbered, name, part) for name, part, _ in layout.carried]
+    carried = [_part(numbered, name, path) for name, path, _ in layout.carried]
     if not layout.has_events:
         return numbered.frame.select(*carried).toDF(*layout.names)
     places = [f"v{place}" for place in range(len(carried))]
@@ -31,12 +31,12 @@ def flat_frame(result: DataFrame) -> DataFrame:
     )
 
 
-def _part(numbered: Numbered, name: str, part: str | None) -> Column:
-    column = numbered.column(name)
-    if part is None:
-        return column
-    kind = numbered.type(name)
-    return _by_place(column, kind).getField(f"f{kind.get_field_index(part)}")
+def _part(numbered: Numbered, name: str, path: tuple[str, ...]) -> Column:
+    column, kind = numbered.column(name), numbered.type(name)
+    for part in path:
+        place = kind.get_field_index(part)
+        column, kind = _by_place(column, kind).getField(f"f{place}"), kind.field(place).type
+    return column
 
 
 def _by_place(column: Column, kind: pa.StructType) -> Column:

@@ -113,7 +113,8 @@ class StreamSinks:
     def _to_memory(self, made: DataFrame, batch: int, target: Target) -> None:
         held = self._held.setdefault(target.place, {})
         held[batch] = made.toArrow()
-        together = self.session.createDataFrame(pa.concat_tables(held.values()))
+        # In one chunk: Spark loses the rows behind an empty one.
+        together = self.session.createDataFrame(pa.concat_tables(held.values()).combine_chunks())
         together.createOrReplaceTempView(target.place)
 
 
