@@ -121,6 +121,17 @@ def test_several_queries_feed_each_other(kleene: Kleene, events: Path) -> None:
     assert {row["query"] for row in rows(ended.out)} >= {"Trip"}
 
 
+def test_several_queries_show_what_they_return(kleene: Kleene, events: Path) -> None:
+    queries = ("-q", "PATTERN SEQ(Shelf a, Exit b) WHERE [tag] RETURN b.ts - a.ts AS gap", "-q", "PATTERN Exit e")
+    found = rows(kleene("match", *queries, "-i", events).out)
+    returned = [row["returned"][row["query"]] for row in found if row["returned"] is not None]
+    assert returned
+    assert all(one.keys() == {"gap"} for one in returned)
+    assert len(returned) < len(found)
+    assert "gap=" in kleene("match", *queries, "-i", events, "-f", "table").out
+
+
+
 def test_streams_by_name(kleene: Kleene, tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("ts,tag\n1,7\n2,8\n")
     (tmp_path / "e.jsonl").write_text('{"ts": 5, "tag": 7, "gate": "north"}\n')

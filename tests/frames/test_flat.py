@@ -126,3 +126,18 @@ def test_one_name_of_two_types_is_an_error() -> None:
     table = pa.table({"match_id": ["m"], "a": [{"x": 1}], "b": [{"x": "1"}]})
     with pytest.raises(UnusableColumn, match="`x` is int64 in one variable and string in another"):
         kleene.flat(table)
+
+
+def test_what_several_queries_return_but_for_whole_events() -> None:
+    gaps = kleene.query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10 RETURN b.ts - a.ts AS gap, a", name="gaps")
+    made = flat([gaps, kleene.query("PATTERN C c RETURN c.id AS gap", name="c"), kleene.query("PATTERN C c", name="x")])
+    assert [name for name in made.column_names if "gap" in name] == ["gaps_gap", "c_gap"]
+    shown = [(row["query"], row["gaps_gap"], row["c_gap"], row["variable"]) for row in made.to_pylist()]
+    assert shown == [
+        ("gaps", 1, None, "a"),
+        ("gaps", 1, None, "b"),
+        ("gaps", 2, None, "a"),
+        ("gaps", 2, None, "b"),
+        ("c", None, 8, "c"),
+        ("x", None, None, "c"),
+    ]

@@ -21,6 +21,11 @@ QUERIES = {
     "whole": "PATTERN SEQ(A a, C? c, B+ b[]) WHERE [id] WITHIN 10 RETURN b, c, count(b) AS position",
     "compressed": "PATTERN SEQ(A+ a[], B b) WHERE [id] WITHIN 10 OUTPUT COMPRESSED",
     "several": [kleene.query("PATTERN A a", name="one"), kleene.query("PATTERN SEQ(A a, B+ b[]) WITHIN 3", name="two")],
+    "several return": [
+        kleene.query("PATTERN SEQ(A a, B+ b[]) WITHIN 3 RETURN sum(b.x) AS what, a", name="one"),
+        kleene.query("PATTERN C c RETURN 'c' AS what", name="two"),
+        kleene.query("PATTERN C c", name="three"),
+    ],
     "none": "PATTERN SEQ(C c, A a) WHERE [id] WITHIN 1",
 }
 
