@@ -51,7 +51,7 @@ class Timeouts:
         for variable, over in decided:
             self._done[variable][over] = True
         prefixes = Matches.together(parts)
-        return prefixes if len(parts) == 1 else _longest(prefixes)
+        return prefixes if len(parts) == 1 else longest_of_each_start(prefixes)
 
     def _flags(self, executor: AutomatonExecutor, size: int) -> np.ndarray:
         variable = int(executor.variables[0])
@@ -70,15 +70,63 @@ class Timeouts:
         self._looked[number], self._best[number] = nodes, best
 
 
-def _longest(prefixes: Matches) -> Matches:
-    """Of prefixes from the same start, which alternatives of a query found, the longest, then the canonically first."""
-    chosen: dict[tuple[int, int], tuple[tuple[int, list[tuple[int, int]]], int]] = {}
-    for place in range(len(prefixes)):
-        part = slice(prefixes.offsets[place], prefixes.offsets[place + 1])
-        variables, events = prefixes.variables[part].tolist(), prefixes.events[part].tolist()
-        # A list that ends comes before one that goes on, so a later variable comes first.
-        rank = -len(set(variables)), [(-variable, event) for variable, event in zip(variables, events, strict=True)]
-        start = variables[0], events[0]
-        if start not in chosen or rank < chosen[start][0]:
-            chosen[start] = rank, place
-    return prefixes.take(np.array(sorted(place for _, place in chosen.values()), np.int64))
+def longest_of_each_start(prefixes: Matches) -> Matches:
+    """Of prefixes from the same start, which alternatives of a query found, the longest, then the canonically first.
+
+    Those that are still equal are compared place by place, all starts at once. A list that ends comes before one that
+    goes on, and so does a later variable; of prefixes that are equal throughout the first stays.
+    """
+    reached = _reached(prefixes)
+    starts = _starts(prefixes)
+    # In the order of their starts, the longest first; of as long ones, the earlier alternative first.
+    order = np.lexsort((-reached, starts))
+    starts, reached = starts[order], reached[order]
+    begins = np.flatnonzero(np.diff(starts, prepend=-1))
+    group = np.cumsum(np.diff(starts, prepend=-1) != 0) - 1
+    tied = reached == reached[begins[group]]
+    chosen = order[begins]
+    order, group = order[tied], group[tied]
+    place = 1
+    while True:
+        several = np.bincount(group, minlength=len(chosen))[group] > 1
+        order, group = order[several], group[several]
+        if not len(order):
+            break
+        ranks = _ranks(prefixes, order, place)
+        begins = np.flatnonzero(np.diff(group, prepend=-1))
+        least = np.repeat(np.minimum.reduceat(ranks, begins), np.diff(begins, append=len(group)))
+        order, group = order[ranks == least], group[ranks == least]
+        begins = np.flatnonzero(np.diff(group, prepend=-1))
+        chosen[group[begins]] = order[begins]
+        goes_on = ranks[ranks == least] != _ENDED
+        order, group = order[goes_on], group[goes_on]
+        place += 1
+    return prefixes.take(np.sort(chosen))
+
+
+# Variables are bytes and events fewer than this, so that both are one number.
+_EVENTS = 1 << 48
+_ENDED = -1
+
+
+def _starts(prefixes: Matches) -> Ints:
+    """[prefix]: its first variable and first event as one number."""
+    return prefixes.variables[prefixes.offsets[:-1]].astype(np.int64) * _EVENTS + prefixes.first
+
+
+def _reached(prefixes: Matches) -> Ints:
+    """[prefix]: how many variables it has."""
+    if not len(prefixes):
+        return np.zeros(0, np.int64)
+    reached: Ints = np.add.reduceat((prefixes.positions == 1).astype(np.int64), prefixes.offsets[:-1])
+    return reached
+
+
+def _ranks(prefixes: Matches, places: Ints, at: int) -> Ints:
+    """What prefixes have `at` so many places after their start, the canonically first least."""
+    references = prefixes.offsets[places] + at
+    there = references < prefixes.offsets[places + 1]
+    ranks = np.full(len(places), _ENDED, np.int64)
+    found = references[there]
+    ranks[there] = (255 - prefixes.variables[found].astype(np.int64)) * _EVENTS + prefixes.events[found]
+    return ranks

@@ -1,0 +1,77 @@
+"""TIMEOUTS of queries with several alternatives: of each start the longest prefix, whichever alternative found it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from tests.engine.agreement import SETTINGS, case_of, check, pair_of
+
+from kleene.engine.matches import Matches
+from kleene.engine.timeouts import longest_of_each_start
+
+Prefix = list[tuple[int, int]]
+
+
+def random_prefixes(draw: random.Random) -> list[Prefix]:
+    """Variables with events, of a few starts; some are the same, some begin alike, some have longer lists."""
+    prefixes = []
+    for _ in range(draw.randint(0, 12)):
+        length = draw.randint(1, 6)
+        variables = sorted(draw.choice((0, 0, 1, 1, 2, 3)) for _ in range(length))
+        events = sorted(draw.randint(0, 4) for _ in range(length))
+        prefixes.append(list(zip(variables, events, strict=True)))
+    return prefixes
+
+
+def by_definition(prefixes: list[Prefix]) -> list[Prefix]:
+    """Most variables, then canonically first (the semantics page §3, TIMEOUTS), each where it stands in the list."""
+    best: dict[tuple[int, int], tuple[tuple[int, Prefix], int]] = {}
+    for place, prefix in enumerate(prefixes):
+        # A list that ends comes before one that goes on, so a later variable comes first.
+        rank = -len({variable for variable, _ in prefix}), [(-variable, event) for variable, event in prefix]
+        if prefix[0] not in best or rank < best[prefix[0]][0]:
+            best[prefix[0]] = rank, place
+    return [prefixes[place] for place in sorted(place for _, place in best.values())]
+
+
+def as_matches(prefixes: list[Prefix]) -> Matches:
+    flat = [reference for prefix in prefixes for reference in prefix]
+    offsets = np.cumsum([0, *map(len, prefixes)]).astype(np.int64)
+    events = np.array([event for _, event in flat], np.int64)
+    return Matches(offsets, events, np.array([variable for variable, _ in flat], np.uint8))
+
+
+def as_lists(matches: Matches) -> list[Prefix]:
+    flat = list(zip(matches.variables.tolist(), matches.events.tolist(), strict=True))
+    bounds = matches.offsets.tolist()
+    return [flat[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+
+
+def test_the_longest_prefix_of_each_start() -> None:
+    draw = random.Random(12)
+    for _ in range(2_000):
+        prefixes = random_prefixes(draw)
+        assert as_lists(longest_of_each_start(as_matches(prefixes))) == by_definition(prefixes)
+
+
+def test_optional_components_with_timeouts(record_property: Callable[[str, object], None]) -> None:
+    """Whole and in pieces, each rule of the planner on and off in turn."""
+    pairs = several = timed_out = 0
+    for seed in range(45):
+        draw = random.Random(f"optional timeouts {seed}")
+        case = case_of(draw, "optional")
+        output = draw.choice(("TIMEOUTS INTO late", "TIMEOUTS INTO late", "OUTPUT NON_OVERLAP TIMEOUTS INTO late"))
+        text, *_ = case.query_text.split(" WITHIN ")
+        pair = pair_of(replace(case, query_text=f"{text} WITHIN {draw.randint(3, 9)} {output}"))
+        if pair is None or not check(pair, SETTINGS[seed % len(SETTINGS)], draw):
+            continue
+        assert pair.expected.timeouts is not None
+        pairs += 1
+        several += len(pair.bound.alternatives) > 1
+        timed_out += pair.expected.timeouts.num_rows > 0
+    record_property("counted", f"optional with TIMEOUTS: {pairs} pairs, {several} of several alternatives")
+    assert several >= 20
+    assert timed_out >= 15
