@@ -12,6 +12,7 @@ from kleene.lang import tree
 from kleene.lang.building import build, place_of, span_of, word
 
 _MAX_COUNT = 2**31
+_LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
 
 class Patterns:
@@ -55,6 +56,11 @@ class Patterns:
 
     def power(self, items: list[Any]) -> tree.Repetition:
         return _repetition(tree.Mark.POWER, items[1], items[1], place_of(*items))
+
+    def raised_power(self, items: list[Any]) -> tree.Repetition:
+        (digits,) = items
+        number = digits.update(value=digits.translate(_LOWERED))
+        return _repetition(tree.Mark.POWER, number, number, place_of(digits))
 
     def exactly(self, items: list[Any]) -> tree.Repetition:
         return _repetition(tree.Mark.BRACES, items[1], items[1], place_of(*items))

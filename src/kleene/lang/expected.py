@@ -56,6 +56,8 @@ _WORDS = {
     "AMPERSAND": "`&`",
     "QMARK": "`?`",
     "CIRCUMFLEX": "`^`",
+    "RAISED_INT": "`^`",
+    "RAISED_PLUS": "an operator",
     "DOT": "`.`",
     "STREAM": "STREAM",
     "TYPE": "TYPE",

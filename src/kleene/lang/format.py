@@ -12,8 +12,8 @@ from fractions import Fraction
 from kleene.lang import tree
 from kleene.lang.durations import TICKS
 
-_PLAIN_NAME = re.compile(r"[^\W\d]\w*\Z")
-_PLAIN_TYPE = re.compile(r"[^\W\d]\w*(?:-\w+)*\Z")
+_PLAIN_NAME = re.compile(r"[^\W\d⁰¹²³⁴-⁹]\w*\Z")
+_PLAIN_TYPE = re.compile(r"[^\W\d⁰¹²³⁴-⁹][^\W⁰¹²³⁴-⁹]*(?:-[^\W⁰¹²³⁴-⁹]+)*\Z")
 _KEYWORDS = frozenset(
     [
         "declare",
