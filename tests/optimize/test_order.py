@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from itertools import islice
 from math import inf
 from statistics import median
@@ -14,6 +15,7 @@ from kleene.errors import QueryError
 from kleene.optimize import fingerprints
 from kleene.optimize.cost import Weights, cost_of
 from kleene.optimize.order import Found, best
+from kleene.optimize.planner import plan_query
 from kleene.optimize.statistics import Statistics
 from kleene.optimize.trees.building import build
 from kleene.optimize.trees.logical import Logical
@@ -24,8 +26,10 @@ from kleene.pattern import Query
 from kleene.pattern.nodes import components
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
+from kleene.plan.explain import way
 from kleene.plan.physical import Scan
-from kleene.plan.trees import walk
+from kleene.plan.settings import Executor, Settings
+from kleene.plan.trees import Alternative, walk
 from kleene.testing.generators import random_case, schema_of
 
 SCHEMA = Schema(
@@ -239,3 +243,49 @@ def test_twenty_classes_and_thirty_conditions_take_less_than_ten_milliseconds() 
         took.append(perf_counter() - began)
     print(f"20 classes, 30 conditions: {median(took) * 1000:.1f} ms")
     assert median(took) < 0.030
+
+
+# What is shown beside the chosen one ---------------------------------------------------------------------------------
+
+
+def next_best(query: BoundQuery, settings: Settings) -> Iterator[tuple[Alternative, Alternative | None]]:
+    """Each alternative of the plan that is chosen, and the next best way to run it."""
+    plan = plan_query(query, settings, Statistics())
+    return zip(plan.alternatives, (costed.runner_up for costed in plan.costs), strict=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        # On top of its only join a group stands where it stands in it: there is no other tree.
+        ("(A a & (B b ; C c)) ; D+ f ; (C d | B e) WHERE a.x = f.LEN", None),
+        # One of two shapes in which `c` stands on top is the chosen tree.
+        (
+            "A a ; (!(C d) & !(B c)) ; B b WHERE (c.y <= c.x OR c.y < a.y) AND b.x >= a.x",
+            "SEQ(NSEQ(a, !c), NSEQ(!d, b))",
+        ),
+    ],
+)
+def test_the_next_best_tree_is_another_one(text: str, other: str | None) -> None:
+    query = bound(f"PATTERN {text} WITHIN 9")
+    ((chosen, runner_up),) = next_best(query, Settings(executor=Executor.TREES))
+    assert chosen != runner_up
+    assert (None if runner_up is None else way(runner_up)) == other
+
+
+@pytest.mark.parametrize("executor", [None, Executor.TREES])
+def test_no_plan_is_its_own_runner_up(executor: Executor | None) -> None:
+    """As a reader sees it: two plans that are told apart only by their conditions would look the same."""
+    compared = 0
+    for stratum in ("sequence", "negation", "conjunction", "nested", "closure", "optional"):
+        for number in range(25):
+            case = random_case(random.Random(f"next best {number}"), stratum)
+            try:
+                query = Query(case.query_text, params=case.params).bind(Schema(**schema_of(case)))
+            except QueryError:
+                continue
+            for chosen, runner_up in next_best(query, Settings(executor=executor)):
+                if runner_up is not None:
+                    compared += 1
+                    assert way(chosen) != way(runner_up), case.query_text
+    assert compared > 50

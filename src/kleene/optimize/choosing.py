@@ -53,10 +53,9 @@ def chosen_tree(query: BoundQuery, logical: Logical, statistics: Statistics, set
     found = best(query, logical, statistics, key=key)
     plan = build(query, logical, found.shape, key)
     costs = costed(query, plan, statistics)
-    if found.runner_up_shape is None or found.runner_up_cost == inf:
-        return Chosen(plan, costs)
-    other = build(query, logical, found.runner_up_shape, key)
-    return Chosen(plan, replace(costs, runner_up=other, runner_up_cost=found.runner_up_cost))
+    built = ((build(query, logical, shape, key), cost) for shape, cost in found.others if cost < inf)
+    runner_up, cost = next(((other, cost) for other, cost in built if other != plan), (None, None))
+    return Chosen(plan, replace(costs, runner_up=runner_up, runner_up_cost=cost))
 
 
 def costed(query: BoundQuery, plan: TreePlan, statistics: Statistics) -> Costed:
@@ -87,8 +86,10 @@ def cheapest(lines: list[Plan], as_trees: Plan | None, statistics: Statistics) -
         ranked.append((sum(cost.total for cost in as_trees.costs), as_trees, list(as_trees.costs)))
     ranked.sort(key=lambda each: each[0])
     _, plan, costs = ranked[0]
-    if len(ranked) > 1 and len(plan.alternatives) == 1 and len(ranked[1][1].alternatives) == 1:
-        total, other, _ = ranked[1]
+    # A line may have the same plan twice: where stacks cannot run it, the automaton was the usual one.
+    others = [(total, other) for total, other, _ in ranked if other.alternatives != plan.alternatives]
+    if others and len(plan.alternatives) == 1 and len(others[0][1].alternatives) == 1:
+        total, other = others[0]
         own = costs[0]
         if own.runner_up_cost is None or total < own.runner_up_cost:
             costs = [replace(own, runner_up=other.alternatives[0], runner_up_cost=total)]

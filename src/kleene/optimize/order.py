@@ -48,12 +48,23 @@ MOST_CHOICES = 4
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The cheapest shape, and the cheapest that ends with another join or has a negation elsewhere (cost ∞: none)."""
+    """The cheapest shape and its cost, and others that the search came by, the cheapest first.
+
+    Those end with another join or have a negation or a closure elsewhere. Two shapes may still be one tree: what stands
+    on top of the whole stands where its own join does, if that is the last one.
+    """
 
     shape: Shape | None
     cost: float
-    runner_up_shape: Shape | None = None
-    runner_up_cost: float = inf
+    others: tuple[tuple[Shape | None, float], ...] = ()
+
+    @property
+    def runner_up_shape(self) -> Shape | None:
+        return self.others[0][0] if self.others else None
+
+    @property
+    def runner_up_cost(self) -> float:
+        return self.others[0][1] if self.others else inf
 
 
 def best(
@@ -68,11 +79,11 @@ def best(
     known = Known(statistics, (*query.components, *components(logical.pattern)), by)
     search = _Search(query, logical, known, weights or CALIBRATED)
     ranked = sorted(search.options(), key=lambda option: option.cost)
-    first = ranked[0]
-    second = next((option for option in ranked if option.shape != first.shape), None)
-    if second is None:
-        return Found(first.shape, first.cost)
-    return Found(first.shape, first.cost, second.shape, second.cost)
+    costs: dict[Shape | None, float] = {}
+    for option in ranked:
+        costs.setdefault(option.shape, option.cost)
+    (shape, cost), *others = costs.items()
+    return Found(shape, cost, tuple(others))
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def _costs(plan: Plan, costed: Costed | None, measured: Measured | None) -> Iter
     if costed is not None:
         text = f"{amount(costed.total)} {unit}"
         if costed.runner_up is not None and costed.runner_up_cost is not None:
-            text += f"; next best: {_way(costed.runner_up)} at {amount(costed.runner_up_cost)}"
+            text += f"; next best: {way(costed.runner_up)} at {amount(costed.runner_up_cost)}"
         yield "cost", text
     if measured is not None:
         text = "in all events"
@@ -74,7 +74,7 @@ def _costs(plan: Plan, costed: Costed | None, measured: Measured | None) -> Iter
         yield "measured", f"{text}; the plan was changed {changes}" if measured.changes else text
 
 
-def _way(plan: Alternative) -> str:
+def way(plan: Alternative) -> str:
     """One way to run an alternative, in short."""
     if isinstance(plan, TreePlan):
         return print_tree(plan.root)
