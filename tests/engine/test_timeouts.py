@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from tests.engine.agreement import SETTINGS, case_of, check, pair_of
@@ -47,7 +48,7 @@ def as_matches(prefixes: list[Prefix]) -> Matches:
 def as_lists(matches: Matches) -> list[Prefix]:
     flat = list(zip(matches.variables.tolist(), matches.events.tolist(), strict=True))
     bounds = matches.offsets.tolist()
-    return [flat[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+    return [flat[begin:end] for begin, end in pairwise(bounds)]
 
 
 def test_the_longest_prefix_of_each_start() -> None:

@@ -19,7 +19,9 @@ QUERIES = sorted(
     | {text for case in read_cases(ROOT / "tests" / "cases") for text in case.queries}
 )
 
-words = st.sampled_from(["a", "b", "price", "tag_id", "type", "from", "within", "seq", "Größe", "x y", "i", "LEN", "m²", "²"])
+words = st.sampled_from(
+    ["a", "b", "price", "tag_id", "type", "from", "within", "seq", "Größe", "x y", "i", "LEN", "m²", "²"]
+)
 types = st.sampled_from(["A", "SHELF-READING", "Stock", "any", "where", "x y", "m²"]).map(tree.TypeName)
 numbers = st.integers(0, 2**63 - 1) | st.floats(0, 1e300, allow_nan=False)
 literals = st.builds(tree.Literal, numbers | st.text(max_size=5) | st.booleans() | st.none())

@@ -74,7 +74,12 @@ class SequenceExecutor:
         """Slots: the places of the sequence, then one for what is absent, then one for the negated event."""
         length = len(self._plan.scans)
         places = {scan.component.variable: place for place, scan in enumerate(self._plan.scans)}
-        slots = {(c.variable, Which.SINGLE): places.get(c.variable, length) for c in self.query.components}
+        slots = {
+            (component.variable, which): places.get(component.variable, length)
+            for component in self.query.components
+            # A list is in other alternatives only, but a condition may name its ends here as well.
+            for which in (Which.SINGLE, Which.FIRST, Which.LAST)
+        }
         if negated is not None:
             slots[negated, Which.SINGLE] = length + 1
         return Layout(slots, self._columns)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from kleene.pattern.absence import holds_by_absence
 from kleene.pattern.conditions import iterated
 from kleene.pattern.expressions import (
     Aggregate,
@@ -195,25 +196,29 @@ def _check_branches(node: Node, *, inside: bool) -> None:
 
 
 def _check_complete(query: BoundQuery, plan: TreePlan) -> None:
-    """Each condition is tested once, or the key implies it; what a rewrite merged has the conditions it was given."""
+    """Each condition is tested once, unless the key implies it or every match lacks one of its variables.
+
+    What a rewrite merged has the conditions it was given. A rewrite may drop what no match of its pattern can violate;
+    whether it may is judged here by the pattern alone, and not by what the rewrite says of itself.
+    """
     merged = {name for alias in plan.aliases for name in (alias.variable, alias.of)}
 
-    def expected(clauses: Iterable[Clause]) -> list[Clause]:
-        kept = (clause for clause in clauses if not implied_by_key(clause, plan.key))
-        return [clause for clause in kept if not variables(clause) & merged]
+    def check_tested(clauses: Iterable[Clause], tested: tuple[Clause, ...], of: str | None = None) -> None:
+        for clause in clauses:
+            if implied_by_key(clause, plan.key) or variables(clause) & merged:
+                continue
+            times = tested.count(clause)
+            if times > 1 or (not times and not holds_by_absence(clause, plan.pattern, of)):
+                where = "" if of is None else f" of `{of}`"
+                raise IllFormedPlan(f"tested {times} times{where}: {clause}")
 
-    tested = [*chain.from_iterable(map(tests_of, walk(plan.root))), *plan.after]
-    for clause in expected(query.conditions.positive):
-        if tested.count(clause) != 1:
-            raise IllFormedPlan(f"tested {tested.count(clause)} times: {clause}")
-    chosen: list[tuple[str, tuple[Clause, ...], Mapping[str, tuple[Clause, ...]]]] = [
-        *((a.scan.component.variable, (*a.scan.mask, *a.conditions), query.conditions.negative) for a in plan.absences),
-        *((g.scan.component.variable, (*g.scan.mask, *g.members), query.conditions.members) for g in plan.groups),
-    ]
-    for name, found, said in chosen:
-        for clause in expected(said.get(name, ())):
-            if found.count(clause) != 1:
-                raise IllFormedPlan(f"tested {found.count(clause)} times of `{name}`: {clause}")
+    check_tested(query.conditions.positive, (*chain.from_iterable(map(tests_of, walk(plan.root))), *plan.after))
+    for absence in plan.absences:
+        name = absence.scan.component.variable
+        check_tested(query.conditions.negative.get(name, ()), (*absence.scan.mask, *absence.conditions), name)
+    for group in plan.groups:
+        name = group.scan.component.variable
+        check_tested(query.conditions.members.get(name, ()), (*group.scan.mask, *group.members), name)
 
 
 # Absence ----------------------------------------------------------------------------------------------------------

@@ -19,11 +19,14 @@ from kleene.optimize.rewrites import REWRITES, rewrite
 from kleene.optimize.rewrites.complexity import Complexity, complexity
 from kleene.optimize.rewrites.merging import Merging, merged
 from kleene.optimize.rewrites.renaming import meaning, renamed
+from kleene.optimize.trees.building import build
 from kleene.optimize.trees.logical import Logical
+from kleene.optimize.trees.shapes import default_shape
 from kleene.pattern import Query
 from kleene.pattern.expressions import Clause
 from kleene.pattern.printing import print_clause, print_clauses, print_pattern
 from kleene.pattern.query import BoundQuery
+from kleene.plan.check_trees import check_tree
 from kleene.plan.trees import Alias
 from kleene.testing.generators import GeneratedCase, random_case
 
@@ -83,6 +86,15 @@ def test_before_and_after(example: Example) -> None:
         assert shown(after) == example.expected
         assert used == (example.rule,)
         assert complexity(after.pattern) < complexity(before.pattern)
+
+
+@pytest.mark.parametrize("example", [*examples()], ids=lambda example: f"{example.rule}: {example.title}")
+def test_what_is_left_is_a_plan(example: Example) -> None:
+    """The checker, which knows nothing of rewrites, finds every condition tested that some match could violate."""
+    before, query = logical_of(example.query)
+    after, _ = rewrite(before, query, alone(example.rule))
+    plan = check_tree(query, build(query, after, default_shape(after, query.partition)))
+    assert plan.aliases == after.aliases
 
 
 @pytest.mark.parametrize("name", NAMES)

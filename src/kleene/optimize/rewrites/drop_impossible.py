@@ -1,7 +1,13 @@
 """Branches of a disjunction that nothing can match, since a condition is false of whatever does.
 
 `((A ; B) | C) WHERE B.x IS NOT NULL` never matches a C: where the branch of C is taken, B is absent and so is its x.
-A condition that no branch can satisfy leaves the pattern as it is.
+
+Conditions of the rule:
+- A branch goes when some clause of P₊ is false of every match that takes it, whatever its events are: judged by which
+  variables are absent there and which attributes are surely present (`pattern.absence.truth`), never by values.
+- Of the conditions that name a component which has gone, those that its absence makes true go with it (a comparison
+  with it is one); others stay, and are tested with the component absent.
+- One branch stays: a condition that no branch can satisfy leaves the disjunction as it is.
 """
 
 from __future__ import annotations
@@ -9,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kleene.optimize.rewrites.absence import truth
 from kleene.optimize.trees.logical import Logical
+from kleene.pattern.absence import truth
 from kleene.pattern.expressions import Attribute, Clause, Which, variables
 from kleene.pattern.nodes import Component, Disjunction, Leaf, Pattern, components
 from kleene.pattern.query import BoundQuery

@@ -1,4 +1,8 @@
-"""Associativity: `A ; (B ; C)` is `A ; B ; C`, and so for `&` and `|`; parentheses around one part say nothing."""
+"""Associativity: `A ; (B ; C)` is `A ; B ; C`, and so for `&` and `|`; parentheses around one part say nothing.
+
+Conditions of the rule: none. A match takes the same branches and gives the same variables events before and after, so
+that each condition says what it said; those between branches stay true by absence as they were.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,10 @@
 The negated components of one gap have the same neighbours. Where the same is asked of them, an event that forbids a
 match through one of them would do so through any other that took its class. Whether an event lacks an attribute is
 judged by its own type, which the merge leaves as it was.
+
+Conditions of the rule: the components stand side by side in one sequence, with nothing between them that takes events;
+and their clauses of P₋ are the same but for their own names, those that compare with other branches included. No clause
+of P₊ names a negated component, so that P₊ stays as it is.
 """
 
 from __future__ import annotations

@@ -4,6 +4,17 @@ Of the two branches a match has one. So every condition must say of the one comp
 names one of them, it was true by absence (the semantics page §2, Missing) of the other branch's matches, and must stay
 true of them now that the component is there. It does when it names a variable that is still absent there, or when the
 same was asked of the other component anyway.
+
+What becomes of a clause of P₊ when `a` of one branch and `b` of the other become one, where `p` stands beside `a` only,
+`q` beside `b` only, and `d` around both:
+
+- `d.x > 1`, `p.x IS NOT NULL`: it stays.
+- `p.x = q.x`, `p.x > 1 OR q.x > 1`, `a.x = q.x`, `a.x = b.x`, `p.x + q.x = d.x`: it goes. Every match lacks what one of
+  the branches has, and either absence makes it true; a match that takes neither branch lacks both, and what is true by
+  absence stays true where more is absent.
+- `a.x = p.x`: it stays, since `p` is absent where `a` stands for `b`. `b.x = q.x` becomes `a.x = q.x`.
+- `a.x > 1` and `b.x > 1`, `a.x = d.x` and `b.x = d.x`: one of the two stays, since the same is asked of both.
+- `a.x > 1` alone, `a.x = d.x` alone: there is no merge, since it would be asked of the other branch's matches as well.
 """
 
 from __future__ import annotations
@@ -12,11 +23,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kleene.optimize.rewrites.absence import truth
 from kleene.optimize.rewrites.renaming import meaning, meanings, renamed
 from kleene.optimize.trees.logical import Logical
+from kleene.pattern.absence import presences, truth
 from kleene.pattern.expressions import Clause, variables
-from kleene.pattern.nodes import Disjunction, Leaf, Pattern, components
+from kleene.pattern.nodes import Pattern, components
 from kleene.plan.trees import Alias
 
 
@@ -149,22 +160,9 @@ def _after(alias: Alias, merging: Merging) -> Alias:
 def _telling(part: Pattern, aliases: Iterable[Alias]) -> tuple[str, ...]:
     """The variables of a part that are present only where a component beside it is shown under its own name."""
     elsewhere = {name for alias in aliases for name in alias.when}
-    present = _present(part)
+    present = presences(part, [c.variable for c in components(part) if not c.negated])
     otherwise = {name for names in present if not elsewhere.isdisjoint(names) for name in names}
     telling = [c.variable for c in components(part) if not c.negated and c.variable not in otherwise]
     if not all(set(telling) & names for names in present if elsewhere.isdisjoint(names)):
         raise _Differs
     return tuple(telling)
-
-
-def _present(pattern: Pattern) -> list[frozenset[str]]:
-    """The variables of each alternative that a part stands for."""
-    if isinstance(pattern, Leaf):
-        return [frozenset() if pattern.component.negated else frozenset({pattern.component.variable})]
-    if isinstance(pattern, Disjunction):
-        return [names for part in pattern.parts for names in _present(part)]
-    found = [frozenset[str]()]
-    for part in pattern.parts:
-        options = _present(part)
-        found = [left | right for left in found for right in options]
-    return found

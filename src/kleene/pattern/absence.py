@@ -22,7 +22,9 @@ from kleene.pattern.expressions import (
     Negative,
     Truth,
     Value,
+    variables,
 )
+from kleene.pattern.nodes import Disjunction, Leaf, Pattern
 
 
 class _Special(Enum):
@@ -112,3 +114,35 @@ def _calculated(*operands: Any) -> Any:
     if _MISSING in operands:
         return _MISSING
     return _OPEN if _OPEN in operands else _SOME
+
+
+# Branches ----------------------------------------------------------------------------------------------------------
+
+
+def presences(pattern: Pattern, names: Collection[str]) -> frozenset[frozenset[str]]:
+    """Which of these variables a match can have together: one set for each choice of branches that tells them apart.
+
+    A negated variable counts as present in the branches where its event is looked for. There are never more sets than
+    subsets of the names, however many disjunctions the pattern has.
+    """
+    if isinstance(pattern, Leaf):
+        return frozenset({frozenset({pattern.component.variable}) & frozenset(names)})
+    choices = [presences(part, names) for part in pattern.parts]
+    if isinstance(pattern, Disjunction):
+        return frozenset().union(*choices)
+    combined = frozenset({frozenset[str]()})
+    for choice in choices:
+        combined = frozenset(left | right for left in combined for right in choice)
+    return combined
+
+
+def holds_by_absence(clause: Clause, pattern: Pattern, of: str | None = None) -> bool:
+    """Whether a clause is true of every match of a pattern, since whatever branches it takes, a variable is absent.
+
+    `a.x = b.x` holds so of `(A a ; C c) | (B b ; D d)`, and so does `a.x > 1 OR b.x > 1`.
+
+    of   the negated variable or the closure that the clause is about: it matters only where that stands
+    """
+    named = variables(clause)
+    found = (present for present in presences(pattern, named) if of is None or of in present)
+    return all(truth(clause, named - present) for present in found)
