@@ -12,6 +12,7 @@ from kleene import pattern
 from kleene.errors import UnknownSpelling
 from kleene.explanation import Explanation, explain_query
 from kleene.pattern import Schema
+from kleene.pattern.parameters import check_parameters
 from kleene.plan.settings import Settings
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def query(
 
     text       the query, in any spelling that Kleene knows
     name       what the `query` column of its matches says
-    params     values for `:name` in the text
+    params     values for `:name` in the text; one that neither it nor a class of the schema has is an error when it runs
     spelling   the name of the spelling, where the text should not decide
 
     >>> query("PATTERN SEQ(Shelf a, Exit b) WHERE [tag] WITHIN 12 hours").format().splitlines()[0]
@@ -114,16 +115,15 @@ def outputs(
     """Like `match`, with the timeouts and the bad rows beside the matches."""
     from kleene.frames.kinds import on_spark
 
+    queries = _queries(query, params, schema)
     if on_spark(events):
         if _is_stream(events):
-            return _live_outputs(events, _queries(query, params), schema, settings, several=_several(query))
+            return _live_outputs(events, queries, schema, settings, several=_several(query))
         from kleene.spark.batch import spark_outputs
 
-        made = spark_outputs(events, _queries(query, params), schema=schema, several=_several(query), settings=settings)
+        made = spark_outputs(events, queries, schema=schema, several=_several(query), settings=settings)
         return Outputs(*made)
-    return _in_process(
-        events, _queries(query, params), schema=schema, several=_several(query), settings=settings or Settings()
-    )
+    return _in_process(events, queries, schema=schema, several=_several(query), settings=settings or Settings())
 
 
 def live(
@@ -142,7 +142,7 @@ def live(
     """
     from kleene.spark.streaming.live import live as made
 
-    return made(events, _queries(query, params), schema=schema, settings=settings)
+    return made(events, _queries(query, params, schema), schema=schema, settings=settings)
 
 
 def decompress(rows: Any) -> Iterator[dict[str, Any]]:
@@ -219,7 +219,7 @@ def explain(
       scan b     B
       window     stops scan and construction early
     """
-    (one,) = _queries(query, params)
+    (one,) = _queries(query, params, schema)
     return explain_query(one, schema=schema, events=events, settings=settings, analyze=analyze)
 
 
@@ -237,7 +237,7 @@ def why(
     """
     from kleene.diagnosis import diagnose
 
-    (one,) = _queries(query, params)
+    (one,) = _queries(query, params, schema)
     return diagnose(events, one, schema=schema)
 
 
@@ -288,13 +288,17 @@ def _several(query: object) -> bool:
 
 
 def _queries(
-    given: str | pattern.Query | Sequence[str | pattern.Query], params: Mapping[str, object] | None
+    given: str | pattern.Query | Sequence[str | pattern.Query],
+    params: Mapping[str, object] | None,
+    schema: Schema | None,
 ) -> list[pattern.Query]:
     listed = [given] if isinstance(given, str | pattern.Query) else list(given)
-    return [
+    queries = [
         item if isinstance(item, pattern.Query) and params is None else _with_params(item, params or {})
         for item in listed
     ]
+    check_parameters(queries, schema)
+    return queries
 
 
 def _with_params(item: str | pattern.Query, params: Mapping[str, object]) -> pattern.Query:

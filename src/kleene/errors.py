@@ -239,6 +239,10 @@ class ReservedName(QueryError):
     code, title = "KL210", "name reserved for a result column"
 
 
+class UnknownParameter(QueryError):
+    code, title = "KL211", "value for a parameter that the query does not have"
+
+
 # KL3xx: types ------------------------------------------------------------------------------------------------------
 
 
@@ -400,6 +404,18 @@ class NotOnStreams(KleeneError):
     code, title = "KL514", "query cannot run on a stream"
 
 
+class MixedZones(DataError):
+    code, title = "KL515", "times with and without a time zone in one column"
+
+    @classmethod
+    def in_column(cls, name: str, naive: str, zoned: str) -> MixedZones:
+        """`naive` and `zoned` say where times of each kind stand."""
+        return cls(
+            f"the times of `{name}` have no time zone in {naive} and have one in {zoned}",
+            hint="give all of them a zone, or none: which moment a time without a zone means is not for us to say",
+        )
+
+
 # KL6xx: limits -----------------------------------------------------------------------------------------------------
 
 
@@ -479,3 +495,7 @@ class AnyWithoutTypes(QueryWarning):
 
 class Exponential(QueryWarning):
     code, title = "KL905", "pattern may have exponentially many matches"
+
+
+class NoSuchEvents(QueryWarning):
+    code, title = "KL906", "no event is of this type"

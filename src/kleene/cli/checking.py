@@ -11,6 +11,7 @@ from kleene.cli.running import DATA, USAGE
 from kleene.errors import KleeneError, QueryError, UnreadableFile
 from kleene.lang import parse_declarations
 from kleene.pattern import BoundQuery, Query, Schema
+from kleene.pattern.parameters import check_parameters
 
 
 def check_files(
@@ -39,6 +40,9 @@ def check_files(
         except KleeneError as error:
             print(error.render(), file=sys.stderr)
             code = max(code, DATA)
+    if parsed and not code:
+        # A file that cannot be read or parsed may be the one that has the parameter.
+        check_parameters(parsed, schema)
     return max(code, _bind_all(parsed, schema))
 
 

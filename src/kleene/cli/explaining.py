@@ -11,6 +11,7 @@ import typer
 from kleene.cli.inputs import params_from, query_from, schema_from
 from kleene.errors import did_you_mean
 from kleene.explanation import KNOWN_RULES, explain_query
+from kleene.pattern.parameters import check_parameters
 from kleene.plan.settings import Settings
 
 
@@ -39,6 +40,7 @@ def explained(request: Request) -> str:
         raise typer.BadParameter("there are no events to run it on: -i FILE", param_hint="--analyze")
     query = query_from(request.query, params_from(request.params))
     schema = schema_from(request.schema)
+    check_parameters([query], schema)
     events = None
     if request.events:
         from kleene.cli.inputs import events_from

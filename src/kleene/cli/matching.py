@@ -24,6 +24,7 @@ from kleene.frames.rows import BadRow
 from kleene.lang import tree
 from kleene.pattern import Query, Schema
 from kleene.pattern.feeding import declared_together
+from kleene.pattern.parameters import check_parameters
 
 _SHOWN_BAD_ROWS = 5
 _SHOWN_MATCHES = 50
@@ -58,6 +59,7 @@ def match_files(request: Request) -> None:
     queries = [query_from(given, params) for given in request.queries]
     schema = schema_from(request.schema)
     declared = declared_together(schema, queries)
+    check_parameters(queries, declared)
     if request.timeouts is not None and all(query.tree.timeouts is None for query in queries):
         raise typer.BadParameter("the query has no TIMEOUTS INTO …", param_hint="--timeouts")
     began = time.perf_counter()

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.errors import MixedZones
 from kleene.frames.arrow import arrow_type, value_type
 from kleene.frames.rows import BadRow
 from kleene.frames.text_files import TextTable, clipped
@@ -153,12 +154,21 @@ def _parse(column: pa.ChunkedArray, parsers: tuple[Parser, ...], name: str, reas
     attempts = [(parser, list(_attempt(parser, texts))) for parser in parsers]
     parser, values = max(attempts, key=lambda attempt: sum(value is not None for value in attempt[1]))
     if 2 * sum(value is not None for value in values) <= filled:
+        _check_zones(attempts, filled, name)
         return column
     kind, word = _KINDS[parser]
     for row, (text, value) in enumerate(zip(texts, values, strict=True)):
         if text is not None and value is None:
             reasons.setdefault(row, f"`{name}` is not {word}: {clipped(repr(text))}")
     return pa.chunked_array([pa.array(values, kind)])
+
+
+def _check_zones(attempts: list[tuple[Parser, list[Any]]], filled: int, name: str) -> None:
+    """Refuse times of which as many have a zone as have none: neither kind can be called the wrong one."""
+    times = {parser: values for parser, values in attempts if parser in (_naive, _zoned)}
+    rows = {parser: [row for row, value in enumerate(values) if value is not None] for parser, values in times.items()}
+    if all(rows.get(parser) for parser in (_naive, _zoned)) and sum(map(len, rows.values())) == filled:
+        raise MixedZones.in_column(name, f"row {rows[_naive][0] + 1}", f"row {rows[_zoned][0] + 1}")
 
 
 def _attempt(parser: Parser, texts: list[str | None]) -> Iterator[Any]:

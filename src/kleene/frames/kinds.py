@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
 import pyarrow as pa
 
-from kleene.errors import UnknownKind
+from kleene.errors import MixedZones, UnknownKind
 
 
 class Kind(Enum):
@@ -53,13 +54,22 @@ def to_arrow(events: Any) -> pa.Table:
     if kind is Kind.ARROW:
         return events if isinstance(events, pa.Table) else pa.Table.from_batches([events])
     if kind is Kind.PANDAS:
-        return pa.Table.from_pandas(events, preserve_index=False).replace_schema_metadata(None)
+        return _from_pandas(events)
     if kind is Kind.POLARS:
         frame = events.collect() if hasattr(events, "collect") else events
         return frame.to_arrow()
     if kind is Kind.ROWS:
         return _from_rows(events)
     raise UnknownKind(f"{kind.value} cannot be read in this process")
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    for place, field in enumerate(table.schema):
+        # Columns of one dtype are of one kind; Python objects may be of several.
+        if pa.types.is_timestamp(field.type) and frame.dtypes.iloc[place] == object:
+            _check_zones(frame.iloc[:, place], field.name)
+    return table
 
 
 def _from_rows(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -70,11 +80,26 @@ def _from_rows(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 def _array(values: list[Any], name: str) -> pa.Array:
     try:
-        return pa.array(values)
+        array = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         if all(value is None or isinstance(value, int | float) for value in values):
             return pa.array(values, pa.float64())
         raise UnknownKind(f"the values of `{name}` are of different types", hint="make the column one type") from None
+    if pa.types.is_timestamp(array.type):
+        _check_zones(values, name)
+    return array
+
+
+def _check_zones(values: Iterable[Any], name: str) -> None:
+    """Refuse a column that Arrow would silently make one of: times without a zone beside times with one."""
+    # Dates have no zone to speak of; pandas' NaT has none either, and is no time.
+    rows = {
+        value.tzinfo is not None: row
+        for row, value in reversed(list(enumerate(values)))
+        if isinstance(value, datetime) and value == value
+    }
+    if len(rows) == 2:
+        raise MixedZones.in_column(name, f"row {rows[False] + 1}", f"row {rows[True] + 1}")
 
 
 def _to_pandas(table: pa.Table) -> Any:

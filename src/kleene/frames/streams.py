@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kleene.errors import MissingColumn, MissingStream, UnusableColumn, did_you_mean
-from kleene.frames.arrow import arrow_type, column_types, is_time
+from kleene.errors import DataError, MissingColumn, MissingStream, MixedZones, UnusableColumn, did_you_mean
+from kleene.frames.arrow import arrow_type, column_types, is_time, value_type
 from kleene.frames.kinds import Kind, kind_of, to_arrow
 from kleene.pattern.feeding import types_read
 from kleene.pattern.query import Query
@@ -135,16 +135,19 @@ def concatenated(tables: Sequence[tuple[str, pa.Table]], hint: str) -> pa.Table:
     try:
         return pa.concat_tables([table for _, table in tables], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid):
-        name, kinds = _first_conflict(tables)
-        raise UnusableColumn(f"column `{name}` is of different types: {kinds}", hint=hint) from None
+        raise _first_conflict(tables, hint) from None
 
 
-def _first_conflict(tables: Sequence[tuple[str, pa.Table]]) -> tuple[str, str]:
+def _first_conflict(tables: Sequence[tuple[str, pa.Table]], hint: str) -> DataError:
     names: Iterable[str] = dict.fromkeys(name for _, table in tables for name in table.column_names)
     for name in names:
         having = [(stream, table.select([name])) for stream, table in tables if name in table.column_names]
         try:
             pa.concat_tables([table for _, table in having], promote_options="permissive")
         except (pa.ArrowTypeError, pa.ArrowInvalid):
-            return name, ", ".join(f"{table.schema.field(name).type} in {stream}" for stream, table in having)
+            by_kind = {value_type(table.schema.field(name).type): stream for stream, table in reversed(having)}
+            if by_kind.keys() == {ValueType.TIMESTAMP, ValueType.ZONED}:
+                return MixedZones.in_column(name, by_kind[ValueType.TIMESTAMP], by_kind[ValueType.ZONED])
+            kinds = ", ".join(f"{table.schema.field(name).type} in {stream}" for stream, table in having)
+            return UnusableColumn(f"column `{name}` is of different types: {kinds}", hint=hint)
     raise AssertionError("some column is in conflict")

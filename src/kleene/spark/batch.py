@@ -23,6 +23,7 @@ from kleene.frames.results import listed_columns, result_schema, shown
 from kleene.frames.streams import reads
 from kleene.lang.tree import OutputMode
 from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
+from kleene.pattern.parameters import check_parameters
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
@@ -175,6 +176,7 @@ def bind(
     On no events the queries give their warnings, and the empty outputs have the right columns.
     """
     declared = declared_together(schema or Schema(), queries)
+    check_parameters(queries, declared)
     streams, given = inputs(events, declared, reads(queries, declared))
     columns = streams[0].columns
     nothing = table_outputs(columns.empty_table(), queries, schema=given, several=several)

@@ -17,12 +17,14 @@ from kleene.errors import (
     QueryError,
     UnknownKey,
     UnknownName,
+    UnknownParameter,
     UnreadableFile,
     did_you_mean,
 )
 from kleene.frames.text_files import neighbour, read_text
 from kleene.optimize.planner import RULES
 from kleene.pattern.feeding import declared_together
+from kleene.pattern.parameters import parameters_of
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Budget, Exchange, Policy, Settings, Stream
@@ -92,6 +94,7 @@ def read_pipeline(path: str | File) -> Pipeline:
     queries = _queries(model, sheet, file.parent)
     schema = _parsed(model, sheet, queries)
     pipeline = Pipeline(model, sheet, folder, queries, schema, settings)
+    _check_params(pipeline)
     _check_sinks(pipeline)
     check_stream(model, sheet, schema)
     # A secret may stand in another place, too, such as an address.
@@ -246,6 +249,16 @@ def _parsed(model: PipelineModel, sheet: Sheet, queries: tuple[Query, ...]) -> S
             if error.origin == query.origin:
                 sheet.point_into(error, ("queries", number, "text"), query.text)
         raise
+
+
+def _check_params(pipeline: Pipeline) -> None:
+    """Every value is for a parameter that its query has."""
+    for place, query in enumerate(pipeline.queries):
+        known = parameters_of([query], pipeline.schema)
+        for name in query.params:
+            if name not in known:
+                message, hint = f"query `{query.name}` has no parameter `:{name}`", did_you_mean(name, known)
+                raise pipeline.sheet.error(UnknownParameter, message, ("queries", place, "params", name), hint)
 
 
 def _check_sinks(pipeline: Pipeline) -> None:
