@@ -69,7 +69,7 @@ def query(
 
     text       the query, in any spelling that Kleene knows
     name       what the `query` column of its matches says
-    params     values for `:name` in the text; one that neither it nor a class of the schema has is an error when it runs
+    params     values for `:name` in the text; a name that nothing has is an error when the query runs
     spelling   the name of the spelling, where the text should not decide
 
     >>> query("PATTERN SEQ(Shelf a, Exit b) WHERE [tag] WITHIN 12 hours").format().splitlines()[0]

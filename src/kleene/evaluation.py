@@ -16,13 +16,23 @@ import pyarrow as pa
 
 from kleene.frames.arrow import schema_on, value_type
 from kleene.frames.composites import beside_composites, composite_rows, with_composites
+from kleene.frames.kinds import Kind, kind_of
 from kleene.frames.results import fitting, result_schema, several_schema, several_table, shown, timeout_schema
 from kleene.frames.streams import input_of, reads, to_table
+from kleene.frames.type_names import types_among
 from kleene.optimize.planner import plan_query
-from kleene.pattern.feeding import Placed, bound_in_order, declared_together, in_dependency_order
+from kleene.pattern.feeding import (
+    Placed,
+    bound_in_order,
+    declared_together,
+    in_dependency_order,
+    streams_made,
+    types_read,
+)
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
+from kleene.pattern.unseen import unseen_types
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
 from kleene.testing.process import Tables, of_queries, reference_tables, report_warnings
@@ -51,10 +61,26 @@ def evaluate(
     bound = bound_in_order(order, known)
     # Before the run, which may end in an exceeded budget that a warning explains.
     report_warnings([query for _, query in sorted(bound, key=itemgetter(0))])
+    _report_unseen_types(queries, table, given, frozenset(events) if kind_of(events) is Kind.STREAMS else frozenset())
     if len(bound) > 1 or several:
         return _run_together(bound, table, len(known.streams), several, settings)
     query = bound[0][1]
     return _run(query, [(_INPUT, input_of(query.schema, table, len(known.streams)))], settings)
+
+
+def _report_unseen_types(queries: Sequence[Query], table: pa.Table, schema: Schema, streams: Collection[str]) -> None:
+    """Warn of types that a query names and that no event has."""
+    # Tasks are silent: they know a part of the events.
+    if not table.num_rows or schema.constant_type is not None or not _LOG.isEnabledFor(logging.WARNING):
+        return
+    known = {*streams, *(name for query in queries for name in streams_made(query))}
+    wanted = {name for query in queries for name in types_read(query, schema)} - known
+    seen = types_among(table.column(schema.type), wanted)
+    if seen.issuperset(wanted):
+        return
+    for query in queries:
+        for warning in unseen_types(query, schema, seen, known):
+            _LOG.warning("%s", warning.render())
 
 
 def warn_of_reference(queries: Sequence[BoundQuery]) -> None:

@@ -67,7 +67,7 @@ def _from_pandas(frame: Any) -> pa.Table:
     table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     for place, field in enumerate(table.schema):
         # Columns of one dtype are of one kind; Python objects may be of several.
-        if pa.types.is_timestamp(field.type) and frame.dtypes.iloc[place] == object:
+        if pa.types.is_timestamp(field.type) and frame.dtypes.iloc[place].kind == "O":
             _check_zones(frame.iloc[:, place], field.name)
     return table
 

@@ -40,6 +40,12 @@ def types_read(query: Query, schema: Schema) -> tuple[str, ...]:
     return tuple(names)
 
 
+def streams_made(query: Query) -> tuple[str, ...]:
+    """The streams that a query makes: of its matches (RETURN … INTO) and of its timeouts (TIMEOUTS INTO)."""
+    returns = query.tree.returns
+    return tuple(name for name in (None if returns is None else returns.into, query.tree.timeouts) if name is not None)
+
+
 def in_dependency_order(queries: Sequence[Query], schema: Schema) -> list[tuple[int, Query]]:
     """Makers before readers; a cycle is an error that names it."""
     if not queries:

@@ -84,6 +84,8 @@ class Prepared:
     nothing: Tables
     several: bool
     settings: Settings
+    # The names of the streams, where the events came as several.
+    streams: tuple[str, ...] = ()
 
     @property
     def columns(self) -> pa.Schema:
@@ -165,7 +167,13 @@ def prepare(
     good = numbered.where(why_bad(numbered, given).isNull())
     # One table of several queries shows events whole, whatever they return.
     packed, parts = divide(good, bound, routes, settings.exchange, whole=several)
-    return Prepared(queries, bound, given, numbered, routes, packed, parts, nothing, several, settings)
+    return Prepared(
+        queries, bound, given, numbered, routes, packed, parts, nothing, several, settings, stream_names(events)
+    )
+
+
+def stream_names(events: DataFrame | Mapping[str, DataFrame]) -> tuple[str, ...]:
+    return tuple(events) if isinstance(events, Mapping) else ()
 
 
 def bind(

@@ -6,7 +6,7 @@ has no window, and queries that feed each other take the slot's events at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from kleene.evaluation import evaluate
 from kleene.frames.arrow import as_integers, schema_on, with_columns
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import several_schema, several_table
+from kleene.frames.type_names import types_among
 from kleene.lang.tree import OutputMode
 from kleene.pattern.feeding import bound_in_order, families, in_dependency_order
 from kleene.pattern.query import BoundQuery, Query
@@ -32,6 +33,8 @@ from kleene.spark.packing import Piece, Slices
 # So many events wait before they are matched; more would have more matches at a time than a worker should hold.
 _MOST_WAITING = 1 << 16
 RANK = "kleene rank"
+# The kind of output that says that events of a type are there; the type follows.
+TYPE_SEEN = "type "
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class Work:
 def made_in(work: Work, slot: int, pieces: Iterable[Piece]) -> Iterator[Made]:
     """Everything that the queries of a slot make of its events."""
     part = work.part_of(slot)
-    seen = _Counted(part, slot, work.schema.time)
+    seen = _Counted(work, part, slot)
     tables = ((piece.begin, seen.of(named(piece.events, part, work.columns))) for piece in pieces)
     made = _in_pieces(work, part, tables) if work.in_pieces.issuperset(part.queries) else _at_once(work, part, tables)
     for one in made:
@@ -124,6 +127,15 @@ def made_in(work: Work, slot: int, pieces: Iterable[Piece]) -> Iterator[Made]:
         rows = _owned(one.kind, one.rows, part, slot)
         yield Made(one.query, one.kind, rows.num_rows, rows)
     yield Made(part.queries[0], "kept", seen.events)
+    yield from types_made_known(work, part, seen.types)
+
+
+def types_made_known(work: Work, part: Part, types: Collection[str]) -> Iterator[Made]:
+    """Which of the types that queries name there are: a kind of output for each, of no rows."""
+    for number in part.queries:
+        for name in work.bound[number].types:
+            if name in types:
+                yield Made(number, f"{TYPE_SEEN}{name}", 1)
 
 
 def named(events: pa.Table, part: Part, columns: pa.Schema) -> pa.Table:
@@ -145,13 +157,19 @@ def _own(times: pa.ChunkedArray, part: Part, slot: int) -> npt.NDArray[np.bool_]
 
 
 class _Counted:
-    """How many events a slot has of its own: those from around a slice are counted elsewhere."""
+    """How many events a slot has of its own, and their types; those from around a slice are counted elsewhere."""
 
-    def __init__(self, part: Part, slot: int, time: str) -> None:
-        self._part, self._slot, self._time = part, slot, time
+    def __init__(self, work: Work, part: Part, slot: int) -> None:
+        self._part, self._slot, self._time = part, slot, work.schema.time
         self.events = 0
+        # The types of events, as far as queries name them; once all have been met, no further event is looked at.
+        self.types: set[str] = set()
+        self._wanted = {name for number in part.queries for name in work.bound[number].types}
+        self._type = None if work.schema.constant_type is not None else work.schema.type
 
     def of(self, table: pa.Table) -> pa.Table:
+        if self._type in table.column_names and not self.types.issuperset(self._wanted):
+            self.types |= types_among(table.column(self._type), self._wanted)
         if self._part.slices is None:
             self.events += table.num_rows
         else:

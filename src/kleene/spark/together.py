@@ -6,6 +6,7 @@ Arrow bytes, until it has been written wherever it should go.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,13 +23,16 @@ from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
 from kleene.spark.batch import OnEvents, Prepared, apart, is_large, prepare
 from kleene.spark.division import exchanged
-from kleene.spark.slot import RANK
+from kleene.spark.slot import RANK, TYPE_SEEN
 from kleene.spark.types import as_spark_expects, spark_schema
+from kleene.spark.unseen import unseen_on_spark
 from kleene.spark.worker import ENVELOPE_DDL, opener, task
 from kleene.testing.process import Tables, table_outputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_LOG = logging.getLogger("kleene.spark")
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Together(OnEvents):
         return exchanged(self._prepared.packed).mapInArrow(task(told), ENVELOPE_DDL).persist()
 
     def run(self) -> Counts:
-        """Run all queries; what they make is kept until `close`."""
+        """Run all queries; what they make is kept until `close`. A type that no event has is warned of."""
         added = functions.sum("number").alias("number")
         rows = self._envelopes.groupBy("query", "kind").agg(added).collect()
         number = {(row["query"], row["kind"]): row["number"] for row in rows}
@@ -87,7 +91,16 @@ class Together(OnEvents):
         def of(kind: str) -> dict[str, int]:
             return {query.name: number.get((place, kind), 0) for place, query in enumerate(self.queries)}
 
+        self._report_unseen_types(number)
         return Counts(sum(of("kept").values()), of("matches"), of("timeouts"), sum(of("dropped").values()))
+
+    def _report_unseen_types(self, number: Mapping[tuple[int, str], int]) -> None:
+        met = {
+            place: [name for name in query.types if (place, f"{TYPE_SEEN}{name}") in number]
+            for place, query in enumerate(self.queries)
+        }
+        for warning in unseen_on_spark(self._prepared, met):
+            _LOG.warning("%s", warning.render())
 
     def matches(self, name: str) -> DataFrame:
         place = self._place(name)

@@ -6,7 +6,7 @@ Counts are part of the batch, so they are exact; what slots hold is what each sa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,8 @@ class Counted:
     bad_rows: int
     done: Mapping[str, int]
     slots: Mapping[int, Mapping[str, int]]
+    # By query, the types that it names of which events came.
+    types: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @staticmethod
     def of(found: Found, batch: int) -> Counted:
@@ -46,7 +48,7 @@ class Counted:
         for slot in found.measured:
             done.update({name: slot.values[name] for name in _DONE})
         slots = {slot.slot: {name: slot.values[name] for name in HELD} for slot in found.measured}
-        return Counted(batch, outputs, found.number("late"), found.number("bad"), done, slots)
+        return Counted(batch, outputs, found.number("late"), found.number("bad"), done, slots, found.types)
 
     @property
     def something(self) -> bool:
@@ -150,6 +152,7 @@ class Totals:
     done: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_DONE, 0)))
     outputs: dict[str, Counter[str]] = field(default_factory=dict)
     slots: dict[int, Mapping[str, int]] = field(default_factory=dict)
+    types: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, batch: Batch) -> None:
         made = batch.made
@@ -161,6 +164,8 @@ class Totals:
         for kind, by_query in made.outputs.items():
             self.outputs.setdefault(kind, Counter()).update(by_query)
         self.slots.update(made.slots)
+        for name, types in made.types.items():
+            self.types.setdefault(name, set()).update(types)
 
     @property
     def held(self) -> dict[str, int]:

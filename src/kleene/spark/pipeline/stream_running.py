@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kleene.spark.streaming.live import Found
 
 _POLL_SECONDS = 0.2
+# So much is waited for before a type of which nothing came is spoken of; the end of the stream does not wait.
+_PATIENT_BATCHES, _PATIENT_ROWS = 20, 100_000
 _UNTIL = {
     True: "the stream runs until all that is there is done",
     False: "the stream runs; Ctrl-C stops it when its batch is finished",
@@ -113,6 +115,7 @@ def run_stream(pipeline: Pipeline, report: StreamReport, session: SparkSession |
         )
         report.say(_UNTIL[entry.available_now])
         run.watch(query)
+        run.warn_of_unseen_types()
     return StreamSummary(run.totals, on_data.targets, time.perf_counter() - began, told.is_set())
 
 
@@ -135,6 +138,8 @@ class _Run:
         # Batches that are written, but of which Spark has not told its progress.
         self._made: dict[int, Counted] = {}
         self._problem: BaseException | None = None
+        self._live = on_data.live
+        self._warned: set[str] = set()
 
     def on_batch(self, found: Found, number: int) -> None:
         try:
@@ -178,6 +183,16 @@ class _Run:
                     with self._metrics.open("a") as file:
                         file.write(json.dumps(batch.plain(self.totals)) + "\n")
                 self._report.batch(batch, self.totals)
+        if self.totals.batches >= _PATIENT_BATCHES or self.totals.rows >= _PATIENT_ROWS:
+            self.warn_of_unseen_types()
+
+    def warn_of_unseen_types(self) -> None:
+        """Say once of each type that a query names that no event of it has come, when some have come at all."""
+        for warning in self._live.unseen(self.totals.types) if self.totals.rows else ():
+            text = warning.render()
+            if text not in self._warned:
+                self._warned.add(text)
+                self._report.say(text)
 
 
 def _plain(progress: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions
 
+from kleene.errors import NoSuchEvents
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
+from kleene.pattern.unseen import unseen_types
 from kleene.plan.settings import Settings
 from kleene.spark.batch import OnEvents, is_large
 from kleene.spark.packing import from_bytes
+from kleene.spark.slot import TYPE_SEEN
 from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
 from kleene.spark.streaming.processor import SlotProcessor
 from kleene.spark.streaming.record import Record, read_record, write_record
 from kleene.spark.streaming.spreading import places
 from kleene.spark.together import Together
 from kleene.spark.types import as_spark_expects, spark_schema
+from kleene.spark.unseen import known_streams
 from kleene.spark.worker import ENVELOPE_DDL, opener
 
 if TYPE_CHECKING:
@@ -132,6 +136,20 @@ class Live(OnEvents):
             writer = writer.trigger(processingTime=trigger)
         return writer.start()
 
+    def unseen(self, types: Mapping[str, Collection[str]]) -> list[NoSuchEvents]:
+        """Warnings of types that a query names and of which no event has come, given those that came (`Found.types`).
+
+        Events that a query's conditions rule out do not come so far, and are not known here.
+        """
+        prepared, streams = self._prepared, known_streams(self._prepared)
+        if prepared.schema.constant_type is not None:
+            return []
+        return [
+            warning
+            for query, bound in zip(prepared.queries, prepared.bound, strict=True)
+            for warning in unseen_types(query, prepared.schema, types.get(bound.name, ()), streams, so_far=True)
+        ]
+
     def _recorded(self, checkpoint: str) -> Record:
         """What the checkpoint was begun with, which this must go on with; how many buckets there are it says itself."""
         session = self._prepared.packed.sparkSession
@@ -191,6 +209,15 @@ class Found(Together):
         """How many rows an output has: `matches`, `timeouts`, `compressed`, `late` or `bad`."""
         place = None if query is None else self._place(query)
         return sum(n for of, what, n, _ in self._headers if what == kind and place in (None, of))
+
+    @property
+    def types(self) -> dict[str, set[str]]:
+        """By query, the types that it names of which events came: each at least in the first batch that has some."""
+        types: dict[str, set[str]] = {query.name: set() for query in self.queries}
+        for place, kind, _, _ in self._headers:
+            if kind.startswith(TYPE_SEEN):
+                types[self.queries[place].name].add(kind.removeprefix(TYPE_SEEN))
+        return types
 
     @cached_property
     def measured(self) -> tuple[Measured, ...]:

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from kleene.engine.engine import Engine
 from kleene.frames.arrow import as_integers
 from kleene.frames.numbers import to_arrow
-from kleene.spark.slot import Made, Part, Work, asked, made_of
+from kleene.frames.type_names import types_among
+from kleene.spark.slot import Made, Part, Work, asked, made_of, types_made_known
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.replayed import Replayed
 from kleene.spark.streaming.segments import Kept, Page, Segment, read_segment, write_segment
@@ -49,6 +50,8 @@ class LiveSlot:
     # How much the last snapshots took, by query, and how much came since.
     base: dict[int, int] = field(default_factory=dict)
     log: int = 0
+    # The types of the events that came, as far as queries name them.
+    types: set[str] = field(default_factory=set)
 
     @property
     def nbytes(self) -> int:
@@ -87,6 +90,7 @@ class LiveSlot:
                 matches += made.number if made.kind == "matches" else 0
                 yield made
         arrived = self._empty if rows is None else rows
+        yield from self._new_types(arrived)
         in_time, late = self._apart(arrived, watermark)
         fresh = self._without_duplicates(in_time)
         for engine in self.engines.values():
@@ -98,6 +102,17 @@ class LiveSlot:
         self._save(fresh, watermark, kept, pace)
         duplicates = in_time.num_rows - fresh.num_rows
         yield self._measured(arrived.num_rows, late.num_rows, duplicates, matches, dropped, changes)
+
+    def _new_types(self, rows: pa.Table) -> Iterator[Made]:
+        """Which types came for the first time since this slot was opened."""
+        schema = self.work.schema
+        if not rows.num_rows or schema.constant_type is not None or schema.type not in rows.column_names:
+            return
+        wanted = {name for number in self.part.queries for name in self.work.bound[number].types} - self.types
+        if wanted:
+            new = types_among(rows.column(schema.type), wanted) & wanted
+            self.types |= new
+            yield from types_made_known(self.work, self.part, new)
 
     def _apart(self, rows: pa.Table, watermark: int | None) -> tuple[pa.Table, pa.Table]:
         if watermark is None or not rows.num_rows:

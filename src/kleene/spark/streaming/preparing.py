@@ -16,7 +16,7 @@ from kleene.pattern.feeding import families
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
-from kleene.spark.batch import Prepared, bind, why_bad
+from kleene.spark.batch import Prepared, bind, stream_names, why_bad
 from kleene.spark.numbered import UNREADABLE, Numbered
 from kleene.spark.routing import routes_of
 from kleene.spark.streaming.division import bad_columns, divide_stream, stream_routes
@@ -72,7 +72,9 @@ def prepare_stream(
     timed = united([_timed(stream, known, settings) for stream in streams])
     routes = stream_routes(bound, routes_of(bound, numbered.columns, settings.budget.policy))
     packed, parts, bad = divide_stream(timed, bound, routes, settings.exchange, wrong, whole=several)
-    return PreparedStream(queries, bound, given, timed, routes, packed, parts, nothing, several, settings, bad_slot=bad)
+    return PreparedStream(
+        queries, bound, given, timed, routes, packed, parts, nothing, several, settings, stream_names(events), bad
+    )
 
 
 def _timed(stream: Numbered, schema: Schema, settings: Settings) -> Numbered:
