@@ -23,7 +23,7 @@ from kleene.testing.cases import Case
 
 # The last of all columns in canonical order, so that it decides nothing that another column decides.
 ROW_NUMBER = "zzz_row_number"
-COMMON = ("match_id", "query", "start", "end", "key", "stream", "reached")
+COMMON = ("match_id", "query", "start", "end", "key", "stream", "closed", "reached")
 
 
 class NotApplicable(Exception):
@@ -88,7 +88,7 @@ def observed(
         [] if is_compressed or parsed.returns is not None else [bindings(row) for row in matches],
         None if parsed.returns is None else [returned(row) for row in matches],
         [(row_number(row["last"]), int(row["count"])) for row in matches] if is_compressed else None,
-        [bindings(row) for row in late],
+        [{**bindings(row), "closed": row["closed"]} for row in late if row["stream"] == parsed.timeouts],
         warnings,
     )
 

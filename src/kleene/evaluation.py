@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.frames.arrow import schema_on, value_type
-from kleene.frames.composites import beside_composites, composite_rows, with_composites
+from kleene.frames.composites import beside_composites, composite_rows, timeout_rows, with_composites
 from kleene.frames.kinds import Kind, kind_of
 from kleene.frames.results import fitting, result_schema, several_schema, several_table, shown, timeout_schema
 from kleene.frames.streams import input_of, reads, to_table
@@ -85,7 +85,7 @@ def _report_unseen_types(queries: Sequence[Query], table: pa.Table, schema: Sche
 
 def warn_of_reference(queries: Sequence[BoundQuery]) -> None:
     """Say beforehand that a run will be slow, where its tasks cannot say it; what depends on the data is not known."""
-    made = {query.into for query in queries}
+    made = {name for query in queries for name in query.makes}
     for query in queries:
         fallback = plan_query(_reading(query, made)).fallback
         if fallback is not None:
@@ -106,14 +106,18 @@ def _run_together(
     own: dict[object, pa.Table] = {}
     made: list[Part] = []
     ran: dict[int, tuple[BoundQuery, Tables]] = {}
+    read = {name for _, query in bound for name in query.types}
     for place, query in bound:
         asked = query.listing() if several or query.into is not None else query
+        asked = asked.identifying() if query.timeouts in read else asked
         if query.schema.streams not in own:
             own[query.schema.streams] = input_of(query.schema, table, streams)
         found = _run(*_input(asked, own[query.schema.streams], made), settings)
         ran[place] = query, found
         if query.into is not None:
             made.append((query.into, composite_rows(query, found.matches, table.schema)))
+        if query.timeouts in read and found.timeouts is not None:
+            made.append((str(query.timeouts), timeout_rows(query, found.timeouts, table.schema)))
     # Events are shown with the columns of all of them.
     columns = shown(with_composites(table, made).schema)
     results = [ran[place] for place in sorted(ran)]
@@ -125,9 +129,9 @@ def _run_together(
         schema = result_schema(first, columns)
         matches = fitting(found.matches.select(schema.names), schema)
     late = [
-        (query.name, fitting(found.timeouts, timeout_schema(query, columns)))
+        (query.name, fitting(found.timeouts.select(wanted.names), wanted))
         for query, found in results
-        if found.timeouts is not None
+        if found.timeouts is not None and (wanted := timeout_schema(query, columns)) is not None
     ]
     dense = [(query.name, found.compressed) for query, found in results if found.compressed is not None]
     # What ran first read the input alone.

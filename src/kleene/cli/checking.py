@@ -10,7 +10,8 @@ from kleene.cli.inputs import params_from, read_text, schema_from
 from kleene.cli.running import DATA, USAGE
 from kleene.errors import KleeneError, QueryError, UnreadableFile
 from kleene.lang import parse_declarations
-from kleene.pattern import BoundQuery, Query, Schema
+from kleene.pattern import Query, Schema
+from kleene.pattern.feeding import streams_made, types_made
 from kleene.pattern.parameters import check_parameters
 
 
@@ -84,11 +85,11 @@ def _schema(path: Path | None, events: Sequence[str], queries: Sequence[Query], 
 
 
 def _bind_all(queries: Sequence[Query], schema: Schema) -> int:
-    """Bind each query; those that make a stream (RETURN … INTO) before those that read it."""
+    """Bind each query; those that make a stream (INTO) before those that read it."""
     code = 0
     waiting = list(queries)
     while waiting:
-        making = {_into(query) for query in waiting} - {None}
+        making = {name for query in waiting for name in streams_made(query)}
         ready = [query for query in waiting if not making & set(query.inputs)] or waiting[:1]
         for query in ready:
             waiting.remove(query)
@@ -101,16 +102,5 @@ def _bind_all(queries: Sequence[Query], schema: Schema) -> int:
             for warning in bound.warnings:
                 print(warning.render(), file=sys.stderr)
             print(f"ok: {query.origin}")
-            schema = _with_made(schema, bound)
+            schema = schema.adding_types(types_made(bound))
     return code
-
-
-def _into(query: Query) -> str | None:
-    return None if query.tree.returns is None else query.tree.returns.into
-
-
-def _with_made(schema: Schema, bound: BoundQuery) -> Schema:
-    if bound.into is None:
-        return schema
-    columns = {column.name: column.value.type for column in bound.returns or ()}
-    return schema.adding_types({bound.into: columns})

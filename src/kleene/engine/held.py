@@ -177,7 +177,8 @@ class Held:
         """Everything that is certain by now; quietly when it was said before."""
         time = self._time(self.executors[0])
         window = self._query.window if self._closes else None
-        closing = Closing(window, time.starts, watermark, self.store.partition, self._intake.counts[:, BEFORE])
+        counts = self._intake.counts[:, BEFORE]
+        closing = Closing(window, time.starts, watermark, self.store.partition, counts, self._intake.passed)
         found = [
             (executor, executor.settle(self.store, self._time(executor), self._keys(executor), closing))
             for executor in self.executors

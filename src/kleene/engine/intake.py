@@ -18,6 +18,7 @@ from kleene.engine.row_types import row_types
 from kleene.engine.store import Arrived, EventStore, taken
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import canonical_order, order_of
+from kleene.engine.windows import Passed
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import COUNTED, count_positions, places_of
 from kleene.lang.tree import SelectionStrategy
@@ -38,6 +39,9 @@ class Intake:
         # [group, COUNTED]
         self.counts = np.zeros((1, COUNTED), np.int64)
         self.past = Past(self.partitions) if by_position and lasting else None
+        # The events of the last table, where they tell when windows of positions closed.
+        self.passed: Passed | None = None
+        self._tells_closing = by_position and not lasting and query.timeouts is not None
 
     def arrived(self, table: pa.Table, step: int, held: EventStore) -> tuple[Arrived, int]:
         """The events of a table that some component could use, and the step that comes after it."""
@@ -56,6 +60,8 @@ class Intake:
             numbers["left"] = held.first_steps(numbers["start"], numbers["left"])
         if self.counts_all:
             numbers |= self._counted(table, rows, numbers, names, codes)
+            if self._tells_closing:
+                self.passed = Passed(numbers["partition"], numbers["position"], numbers["end"])
             if chosen is not None:
                 rows, numbers = chosen if rows is None else rows[chosen], taken(numbers, chosen)
         events = table if rows is None else taken_rows(table, rows)

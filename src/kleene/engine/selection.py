@@ -87,8 +87,8 @@ class Selection:
         """`quietly`: what was said before is not said again."""
         late = None
         if self._timeouts is not None:
-            prefixes = self._timeouts.closed(found, store, time, closing)  # type: ignore[arg-type]
-            late = None if quietly else timeout_table(self._query, store.rows, self._spans(store), prefixes)
+            prefixes, moments = self._timeouts.closed(found, store, time, closing)  # type: ignore[arg-type]
+            late = None if quietly else timeout_table(self._query, store.rows, self._spans(store), prefixes, moments)
         if self._waiting is not None:
             found = self._waiting.released(found, store.end, time.partitions)  # type: ignore[arg-type]
         if quietly:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kleene.engine.columns import ColumnStore
 from kleene.engine.gathering import Columns, constant, time_column
@@ -15,12 +16,13 @@ from kleene.engine.ordering import Ordered, Spans, in_order
 from kleene.engine.returned import Returned
 from kleene.engine.selected import Selected
 from kleene.engine.strings import StringPool
+from kleene.engine.windows import NEVER
 from kleene.frames.numbers import to_arrow
 from kleene.frames.results import result_schema, timeout_schema
 from kleene.kernels.expression import Ints
 from kleene.pattern.expressions import Whole
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENTS, LAST_TIE
+from kleene.pattern.schema import EVENTS, IDENTITY, LAST_TIE
 
 # Columns are built in pieces of so many references, so that offsets of 32 bits are enough for the strings in them.
 PIECE = 1 << 24
@@ -51,17 +53,30 @@ def match_table(
     return pa.concat_tables(pieces)
 
 
-def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Matches) -> pa.Table:
-    """One row per run start that never became a match: how far it came."""
+def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Matches, closed: Ints) -> pa.Table:
+    """One row per run start that never became a match: how far it came.
+
+    closed   [prefix]: when its window closed, `NEVER` where nothing closed it
+    """
     schema = timeout_schema(query, table.schema)
     columns = Columns(table)
+    hashes = used_hashes(query, table, spans.step, prefixes) if query.identified else None
     pieces = []
     for part in _pieces(prefixes, in_order(prefixes, spans)):
         selected = Selected.of(query, prefixes, part.order)
         arrays = _common(query, columns, part, selected, schema)
         arrays["stream"] = constant(str(query.timeouts), selected.size)
         arrays["reached"] = to_arrow(_reached(selected))
+        moments = closed[part.order]
+        known = time_column(moments, schema.field("closed").type)
+        open_ones = moments == NEVER
+        arrays["closed"] = pc.if_else(to_arrow(open_ones), None, known) if open_ones.any() else known
         arrays |= {c.variable: _variable(columns, selected, c.variable, schema) for c in query.positives}
+        if hashes is not None:
+            arrays[IDENTITY] = match_ids(query, selected, hashes)
+        if LAST_TIE in schema.names:
+            latest = prefixes.take(part.order).latest.astype(np.int32)
+            arrays[LAST_TIE] = columns.take(str(query.schema.tie_breaker), latest, absent=False)
         pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
     return pa.concat_tables(pieces)
 

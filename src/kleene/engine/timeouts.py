@@ -33,8 +33,8 @@ class Timeouts:
 
     def closed(
         self, found: Sequence[tuple[AutomatonExecutor, Ints]], store: EventStore, time: Timeline, closing: Closing
-    ) -> Matches:
-        """The prefixes of starts that are certain by now to be no match's."""
+    ) -> tuple[Matches, Ints]:
+        """The prefixes of starts that are certain by now to be no match's, and when their windows closed."""
         for number, (executor, nodes) in enumerate(found):
             done = self._flags(executor, store.size)
             done[executor.first(nodes)] = True
@@ -51,7 +51,9 @@ class Timeouts:
         for variable, over in decided:
             self._done[variable][over] = True
         prefixes = Matches.together(parts)
-        return prefixes if len(parts) == 1 else longest_of_each_start(prefixes)
+        prefixes = prefixes if len(parts) == 1 else longest_of_each_start(prefixes)
+        assert self._query.window is not None, "TIMEOUTS needs a window"
+        return prefixes, closing.moments(self._query.window, prefixes.first)
 
     def _flags(self, executor: AutomatonExecutor, size: int) -> np.ndarray:
         variable = int(executor.variables[0])

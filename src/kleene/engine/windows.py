@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Ints
-from kleene.pattern.clock import Window
+from kleene.pattern.clock import LATEST, Window
 from kleene.plan.physical import AutomatonPlan, SequencePlan
 from kleene.plan.trees import TreePlan
 
 Flags = npt.NDArray[np.bool_]
+# In place of the moment at which a window closed, where nothing closed it.
+NEVER = np.iinfo(np.int64).min
 
 
 def has_negated_end(plan: SequencePlan | AutomatonPlan | TreePlan) -> bool:
@@ -34,6 +36,29 @@ def has_negated_start(plan: SequencePlan | AutomatonPlan | TreePlan) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
+class Passed:
+    """Events that came by in order, irrelevant ones included: where each stands in its partition, and when it ended."""
+
+    # [event]
+    partitions: Ints
+    positions: Ints
+    ends: Ints
+
+    def reached(self, partitions: Ints, positions: Ints) -> Ints:
+        """When each of these partitions came to this position or a later one; `NEVER` where it did not."""
+        if not len(self.ends):
+            return np.full(len(partitions), NEVER)
+        by_partition = np.argsort(self.partitions, kind="stable")
+        lowest = min(int(self.positions.min()), int(positions.min(initial=0)))
+        width = max(int(self.positions.max()), int(positions.max(initial=0))) - lowest + 1
+        keys = self.partitions[by_partition] * width + self.positions[by_partition] - lowest
+        at = np.searchsorted(keys, partitions * width + positions - lowest)
+        found = by_partition[np.minimum(at, len(keys) - 1)]
+        there = (at < len(keys)) & (self.partitions[found] == partitions)
+        return np.where(there, self.ends[found], NEVER)
+
+
+@dataclass(frozen=True, eq=False)
 class Closing:
     """How far time has come."""
 
@@ -45,6 +70,18 @@ class Closing:
     # Of windows of positions: [event] the code of the partition, and [code] the greatest position met in it.
     partitions: Ints
     positions: Ints
+    # Of windows of positions whose closing is to be told: the events that came by last; None: of none that matters.
+    passed: Passed | None = None
+
+    def moments(self, window: Window, first: Ints) -> Ints:
+        """[window]: when those that begin with these events closed."""
+        starts = self.starts[first]
+        if window.events:
+            if self.passed is None:
+                return np.full(len(first), NEVER)
+            return self.passed.reached(self.partitions[first], starts + window.size + window.inclusive)
+        closed: Ints = np.minimum(starts, LATEST - window.size) + window.size
+        return closed
 
     def closed(self, first: Ints) -> Flags:
         """Whether the windows that begin with these events are closed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kleene.frames.arrow import value_type
 from kleene.frames.streams import concatenated
@@ -32,6 +33,31 @@ def composite_rows(query: BoundQuery, made: pa.Table, columns: pa.Schema) -> pa.
     own |= {column.name: made.column(column.name) for column in query.returns or ()}
     if schema.constant_type is not None:
         own[TYPE] = pa.repeat(name, made.num_rows)
+    return pa.table(own)
+
+
+def timeout_rows(query: BoundQuery, late: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The events that a query makes of its timeouts, each at the moment when its window closed.
+
+    late      its timeouts, identified; one whose window no event closed is no event
+    columns   those of the input
+    """
+    schema = query.schema
+    late = late.filter(late.column("closed").is_valid())
+    name = pa.scalar(query.timeouts)
+    key = late.column("key").combine_chunks() if query.partition else None
+    own = {} if key is None else {attribute: pc.struct_field(key, attribute) for attribute in query.partition}
+    own["reached"] = late.column("reached")
+    own |= {
+        schema.type: pa.repeat(name.cast(_type_of_types(schema, columns)), late.num_rows),
+        schema.time: late.column("closed"),
+        schema.start or START: late.column("start"),
+        IDENTITY: late.column(IDENTITY),
+    }
+    if schema.tie_breaker is not None:
+        own[schema.tie_breaker] = late.column(LAST_TIE)
+    if schema.constant_type is not None:
+        own[TYPE] = pa.repeat(name, late.num_rows)
     return pa.table(own)
 
 

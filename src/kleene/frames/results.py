@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kleene.errors import UnknownKind
 from kleene.frames.arrow import arrow_type, nanoseconds_a_step
@@ -17,7 +18,7 @@ from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
 from kleene.pattern.nodes import Component, Kind
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENTS, LAST_TIE, is_private
+from kleene.pattern.schema import EVENTS, IDENTITY, LAST_TIE, is_private
 
 Rows = npt.NDArray[np.int64]
 # The column of one table of several queries that holds what they return.
@@ -162,15 +163,19 @@ def fitting(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def timeout_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
-    """The columns of a query's timeouts: as far as each run came."""
+    """The columns of a query's timeouts: when the window of each run closed, and how far it came."""
     columns = columns_of_input(query, columns)
     time = columns.field(query.schema.time).type
     fields = [pa.field("stream", pa.string()), pa.field("query", pa.string())]
-    fields += [pa.field("start", time), pa.field("end", time)]
+    fields += [pa.field("start", time), pa.field("end", time), pa.field("closed", time)]
     if query.partition:
         fields.append(pa.field("key", pa.struct([columns.field(name) for name in query.partition])))
     fields.append(pa.field("reached", pa.int64()))
     fields += [pa.field(c.variable, variable_type(query, c, columns)) for c in query.positives]
+    if query.identified:
+        fields.append(pa.field(IDENTITY, pa.string()))
+        if query.schema.tie_breaker is not None:
+            fields.append(pa.field(LAST_TIE, columns.field(query.schema.tie_breaker).type))
     return pa.schema(fields)
 
 
@@ -181,6 +186,12 @@ def times(steps: Sequence[int] | Rows, kind: pa.DataType) -> pa.Array:
     if pa.types.is_date32(kind):
         return to_arrow(np.asarray(steps, np.int64)).cast(pa.int32()).cast(kind)
     return to_arrow(np.asarray(steps, np.int64)).cast(kind)
+
+
+def closed_times(steps: Sequence[int | None], kind: pa.DataType) -> pa.Array:
+    """When windows closed, NULL where none did, as values of the time column."""
+    known = times([0 if step is None else step for step in steps], kind)
+    return pc.if_else(pa.array([step is not None for step in steps], pa.bool_()), known, pa.scalar(None, kind))
 
 
 def event_column(table: pa.Table, rows: Sequence[int | None] | Rows, kind: pa.DataType) -> pa.Array:

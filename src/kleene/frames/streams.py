@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from kleene.errors import DataError, MissingColumn, MissingStream, MixedZones, UnusableColumn, did_you_mean
 from kleene.frames.arrow import arrow_type, column_types, is_time, value_type
 from kleene.frames.kinds import Kind, kind_of, to_arrow
-from kleene.pattern.feeding import types_read
+from kleene.pattern.feeding import streams_made, types_read
 from kleene.pattern.query import Query
 from kleene.pattern.schema import STREAM, Schema
 from kleene.pattern.types import ValueType
@@ -19,7 +19,7 @@ from kleene.pattern.types import ValueType
 
 def reads(queries: Sequence[Query], schema: Schema) -> tuple[str, ...]:
     """The event types that queries name, classes resolved, without those that one of them makes."""
-    made = {query.tree.returns.into for query in queries if query.tree.returns is not None}
+    made = {name for query in queries for name in streams_made(query)}
     names = dict.fromkeys(name for query in queries for name in types_read(query, schema))
     return tuple(name for name in names if name not in made)
 

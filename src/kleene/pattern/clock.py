@@ -12,6 +12,9 @@ from kleene.errors import BadDuration, BadLiteral, BadParameter, QueryError, Spa
 from kleene.lang import parse_duration, tree
 from kleene.lang.durations import EVENTS, TICKS, nanoseconds_in
 
+# Times are signed 64-bit integers; a window that reaches further closes with them.
+LATEST = 2**63 - 1
+
 
 class ClockKind(Enum):
     TICKS = "integer ticks"

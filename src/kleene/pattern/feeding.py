@@ -52,26 +52,30 @@ def in_dependency_order(queries: Sequence[Query], schema: Schema) -> list[tuple[
         raise UnknownKind("no query was given", hint="pass a query, or a list of at least one")
     makers: dict[str, list[int]] = {}
     for number, query in enumerate(queries):
-        if query.tree.returns is not None and query.tree.returns.into is not None:
-            makers.setdefault(query.tree.returns.into, []).append(number)
+        for name in streams_made(query):
+            makers.setdefault(name, []).append(number)
     order: dict[int, None] = {}
+    # Queries that are being visited, each with its stream that the one before it reads.
     path: list[int] = []
+    streams: list[str] = []
 
-    def visit(number: int) -> None:
+    def visit(number: int, stream: str) -> None:
         if number in order:
             return
         if number in path:
-            names = " → ".join(str(queries[step].tree.returns.into) for step in [*path[path.index(number) :], number])  # type: ignore[union-attr]
+            names = " → ".join([stream, *streams[path.index(number) + 1 :], stream])
             raise CompositionCycle(f"queries feed each other in a cycle: {names}")
         path.append(number)
+        streams.append(stream)
         for name in types_read(queries[number], schema):
             for maker in makers.get(name, ()):
-                visit(maker)
+                visit(maker, name)
         path.pop()
+        streams.pop()
         order[number] = None
 
     for number in range(len(queries)):
-        visit(number)
+        visit(number, "")
     return [(number, queries[number]) for number in order]
 
 
@@ -81,11 +85,26 @@ def bound_in_order(order: Iterable[tuple[int, Query]], schema: Schema) -> list[P
     bound = []
     for place, query in order:
         one = query.bind(schema.reading(types_read(query, schema)).adding_types(made))
-        if one.into is not None:
-            columns = {column.name: column.value.type for column in one.returns or ()}
-            made[one.into] = {**made.get(one.into, {}), **columns}
+        for name, columns in types_made(one).items():
+            made[name] = {**made.get(name, {}), **columns}
         bound.append((place, one))
     return bound
+
+
+def types_made(query: BoundQuery) -> dict[str, dict[str, ValueType]]:
+    """The types of the events that a query makes, and their attributes.
+
+    Those of its matches have the columns of RETURN; those of its timeouts the key, and how far the run came.
+    """
+    made: dict[str, dict[str, ValueType]] = {}
+    if query.timeouts is not None:
+        known = query.schema.columns or {}
+        key = {name: known.get(name, ValueType.UNKNOWN) for name in query.partition}
+        made[query.timeouts] = {**key, "reached": ValueType.INT}
+    if query.into is not None:
+        columns = {column.name: column.value.type for column in query.returns or ()}
+        made[query.into] = {**made.get(query.into, {}), **columns}
+    return made
 
 
 def families(queries: Sequence[BoundQuery]) -> list[list[int]]:
@@ -93,7 +112,7 @@ def families(queries: Sequence[BoundQuery]) -> list[list[int]]:
     owner = list(range(len(queries)))
     for number, query in enumerate(queries):
         for maker, other in enumerate(queries):
-            if other.into is not None and other.into in query.types:
+            if not set(other.makes).isdisjoint(query.types):
                 ours, theirs = owner[number], owner[maker]
                 owner = [ours if one == theirs else one for one in owner]
     return [[number for number, one in enumerate(owner) if one == family] for family in sorted(set(owner))]

@@ -34,7 +34,7 @@ from kleene.pattern.shapes import check_shape, check_strategy, has_disjunction
 from kleene.pattern.suspicions import suspicions
 
 T = TypeVar("T")
-TIMEOUT_COLUMNS = ("stream", "reached")
+TIMEOUT_COLUMNS = ("stream", "closed", "reached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,13 @@ class BoundQuery:
     warnings: tuple[QueryWarning, ...] = field(compare=False)
     # Whether its matches list their events, as one table of several queries shows them, instead of a column a variable.
     listed: bool = False
+    # Whether its timeouts carry what only a query that reads them must know: their identity and their tie-breaker.
+    identified: bool = False
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The streams that it makes: of its matches, and of its timeouts."""
+        return tuple(name for name in (self.into, self.timeouts) if name is not None)
 
     @property
     def positives(self) -> tuple[Component, ...]:
@@ -97,6 +104,10 @@ class BoundQuery:
         """The same matches with their events in lists; COMPRESSED shows the same matches, too."""
         output = tree.OutputMode.ALL if self.output is tree.OutputMode.COMPRESSED else self.output
         return replace(self, listed=True, output=output)
+
+    def identifying(self) -> BoundQuery:
+        """The same matches and timeouts, these with what other queries must know of them."""
+        return replace(self, identified=True)
 
     def columns_compared(self, columns: Iterable[str]) -> tuple[str, ...]:
         """Of a table's columns those that tell its events apart: what the query reads and what its result holds."""

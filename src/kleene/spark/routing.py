@@ -116,6 +116,8 @@ def _by_time(query: BoundQuery, columns: pa.Schema, policy: Policy) -> Route:
         return OneTask(f"`{query.name}` has neither a partition key, such as `[id]`, nor a window")
     if window.events and query.schema.start is not None:
         return OneTask(f"`{query.name}` counts positions of events that last")
+    if window.events and query.timeouts is not None:
+        return OneTask(f"`{query.name}` tells when a position was reached, which may be far from where its runs began")
     if query.output is OutputMode.NON_OVERLAP:
         if query.schema.tie_breaker is not None:
             return OneTask(f"`{query.name}` selects among matches by the tie-breaker of their events")
@@ -163,13 +165,13 @@ def _together(family: Sequence[BoundQuery], columns: pa.Schema) -> Route:
     strict = any(query.strategy is SelectionStrategy.STRICT_CONTIGUITY for query in family)
     if shared and not strict:
         return ByKey(((None, tuple(shared)),))
-    maker = next(query for query in family if query.into is not None)
-    reader = next(query for query in family if maker.into in query.types)
+    pairs = ((maker, reader) for maker in family for reader in family)
+    maker, reader = next(pair for pair in pairs if not set(pair[0].makes).isdisjoint(pair[1].types))
     return OneTask(f"`{reader.name}` reads what `{maker.name}` makes")
 
 
 def _hands_on(query: BoundQuery, name: str) -> bool:
-    """Whether the composite events that a query makes have its key."""
+    """Whether the composite events that a query makes have its key; those of its timeouts always do."""
     if query.into is None:
         return True
     returned = {column.name: column.value for column in query.returns or ()}

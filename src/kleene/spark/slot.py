@@ -93,7 +93,7 @@ class Work:
     @cached_property
     def in_pieces(self) -> frozenset[int]:
         """The queries that read no other one's events, and that an engine can run piece by piece."""
-        made = {query.into for query in self.bound.values()}
+        made = {name for query in self.bound.values() for name in query.makes}
         return frozenset(
             number
             for number, query in self.bound.items()

@@ -22,6 +22,7 @@ class Observed:
     matches: Sequence[Mapping[str, Any]] = ()
     returned: Sequence[Mapping[str, Any]] | None = None
     compressed: Sequence[tuple[int, int]] | None = None
+    # With when the window closed, as `closed`.
     timeouts: Sequence[Mapping[str, Any]] = ()
     warnings: frozenset[str] = frozenset()
 
@@ -55,7 +56,7 @@ def check_case(case: Case, executor: Executor) -> None:
     if not case.warnings <= observed.warnings:
         raise AssertionError(f"{_title(case)}: expected warnings {case.warnings}, got {observed.warnings}")
     if case.timeouts is not None:
-        late = frozenset(_labelled(case, row, drop_absent=True) for row in observed.timeouts)
+        late = frozenset(_labelled_timeout(case, row) for row in observed.timeouts)
         if late != case.timeouts:
             raise AssertionError(f"{_title(case)}: timeouts {_show(late)}, expected {_show(case.timeouts)}")
 
@@ -99,6 +100,13 @@ def _labelled(case: Case, row: Mapping[str, Any], *, drop_absent: bool = False) 
         for name, rows in row.items()
     }
     return tuple(sorted((name, value) for name, value in named.items() if not (drop_absent and value in (None, ()))))
+
+
+def _labelled_timeout(case: Case, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A prefix, and when its window closed where the case says so."""
+    told = any(name == "closed" for expected in case.timeouts or () for name, _ in expected)
+    prefix = _labelled(case, {name: rows for name, rows in row.items() if name != "closed"}, drop_absent=True)
+    return tuple(sorted((*prefix, ("closed", row["closed"])))) if told else prefix
 
 
 def _label(labels: list[str], row: int) -> str:

@@ -20,7 +20,7 @@ def run_on_reference(case: Case) -> Observed:
         [match.bindings for match in result.matches],
         None if query.returns is None else [_returned(row) for row in result.returned],
         result.compressed if query.output is OutputMode.COMPRESSED else None,
-        [match.bindings for match in result.timeouts],
+        [{**timeout.prefix.bindings, "closed": timeout.closed} for timeout in result.late],
         frozenset(warning.code for warning in query.warnings),
     )
 

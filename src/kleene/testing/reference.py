@@ -16,6 +16,7 @@ from kleene.frames.arrow import schema_on
 from kleene.frames.rows import BadRow, Row, rows_of
 from kleene.frames.streams import reads, to_table
 from kleene.lang.tree import OutputMode
+from kleene.pattern.clock import ClockKind
 from kleene.pattern.conditions import place
 from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
 from kleene.pattern.nodes import Pattern, components, is_line
@@ -27,8 +28,18 @@ from kleene.testing.compressing import Compressed, compress
 from kleene.testing.identity import event_hashes, match_ids
 from kleene.testing.limits import Limits
 from kleene.testing.matches import Match
-from kleene.testing.selection import in_order, non_overlapping, returned, survives_negation, timeouts
+from kleene.testing.selection import closed_at, in_order, non_overlapping, returned, survives_negation, timeouts
 from kleene.testing.timeline import Event, Timeline
+
+
+@dataclass(frozen=True)
+class Timeout:
+    """A run that never became a match: how far it came, and when its window closed (None: the input ended before)."""
+
+    prefix: Match
+    closed: int | None
+    identity: str
+    last: Event
 
 
 @dataclass(frozen=True)
@@ -43,13 +54,20 @@ class Result:
     # With OUTPUT COMPRESSED: (completing row, number of matches), and their graphs.
     compressed: list[tuple[int, int]] = field(default_factory=list)
     shared: Compressed | None = None
-    timeouts: list[Match] = field(default_factory=list)
+    late: list[Timeout] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
     # All events that the query saw, by row; rows past the input are composite events of other queries.
     events: list[Event] = field(default_factory=list)
     # When it makes a stream: the last event of each match, and the row number of the first composite event.
     lasts: list[Event] = field(default_factory=list)
     first_made: int | None = None
+    # When others read its timeouts: the row number of the first event that one of them is.
+    first_late: int | None = None
+
+    @property
+    def timeouts(self) -> list[Match]:
+        """The longest prefix of each run that never became a match."""
+        return [timeout.prefix for timeout in self.late]
 
 
 def reference_match(
@@ -87,14 +105,23 @@ def reference_results(
     composites: dict[str, list[Event]] = {}
     results: dict[int, Result] = {}
     following = table.num_rows
-    for place_, bound in bound_in_order(order, known):
+    placed = bound_in_order(order, known)
+    wanted = {name for _, bound in placed for name in bound.types}
+    for place_, bound in placed:
         read = [event for name in bound.types for event in composites.get(name, ())]
-        result = evaluate(bound, [*_input(bound, primitive, labels), *read], limits or Limits(), bad)
+        lasting = any(name in composites for name in bound.types)
+        own = _input(bound, primitive, labels)
+        result = evaluate(bound, [*own, *read], limits or Limits(), bad, lasting=lasting)
         if bound.into is not None:
             result = replace(result, first_made=following)
             made = _composites(result, known, following)
             following += len(made)
             composites.setdefault(bound.into, []).extend(made)
+        if bound.timeouts in wanted:
+            result = replace(result, first_late=following)
+            made = _timeout_events(result, known, following)
+            following += len(made)
+            composites.setdefault(str(bound.timeouts), []).extend(made)
         results[place_] = result
     return [results[number] for number in range(len(queries))]
 
@@ -120,8 +147,10 @@ def events_of(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[Eve
     return [_event(row, first, identities[row.index]) for row in good], bad
 
 
-def evaluate(query: BoundQuery, events: Iterable[Event], limits: Limits, bad: list[BadRow]) -> Result:
-    """One bound query over its events."""
+def evaluate(
+    query: BoundQuery, events: Iterable[Event], limits: Limits, bad: list[BadRow], *, lasting: bool = False
+) -> Result:
+    """One bound query over its events; `lasting`: it reads composite events, which last."""
     stream = list(events)
     names = query.columns_compared({name for event in stream for name in event.values})
     timeline = Timeline.of(stream, query.schema, names, query.partition)
@@ -144,11 +173,28 @@ def evaluate(query: BoundQuery, events: Iterable[Event], limits: Limits, bad: li
         [returned(query, match, timeline) for match in chosen] if query.returns is not None else [],
         [] if shared is None else [(event.index, len(places)) for event, places in shared.groups],
         shared,
-        timeouts(query, histories, every, timeline) if query.timeouts is not None else [],
+        _timed_out(query, histories, every, timeline, hashes, lasting=lasting) if query.timeouts is not None else [],
         bad,
         stream,
         [match.last(timeline) for match in chosen] if query.into is not None else [],
     )
+
+
+def _timed_out(
+    query: BoundQuery,
+    histories: list[tuple[tuple[str, ...], Run]],
+    matches: list[Match],
+    timeline: Timeline,
+    hashes: dict[Event, int],
+    *,
+    lasting: bool,
+) -> list[Timeout]:
+    prefixes = timeouts(query, histories, matches, timeline)
+    lasting = lasting or query.schema.start is not None
+    return [
+        Timeout(prefix, closed_at(query, prefix, timeline, lasting=lasting), identity, prefix.last(timeline))
+        for prefix, identity in zip(prefixes, match_ids(query, prefixes, hashes), strict=True)
+    ]
 
 
 def _positive_matches(
@@ -182,4 +228,27 @@ def _composites(result: Result, schema: Schema, first: int) -> list[Event]:
         made.append(
             Event(first + place_, result.query.into, match.start, match.end, last.tie, {**own, **values}, identity)
         )
+    return made
+
+
+def _timeout_events(result: Result, schema: Schema, first: int) -> list[Event]:
+    """The events that a query makes of its timeouts: the key and how far the run came, when its window closed."""
+    query = result.query
+    made = []
+    for timeout in result.late:
+        if timeout.closed is None:
+            continue
+        events = timeout.prefix.events
+        values: dict[str, Any] = {name: events[0].values.get(name) for name in query.partition}
+        values["reached"] = sum(map(bool, timeout.prefix.selected.values()))
+        ticks = schema.clock.kind is ClockKind.TICKS or schema.clock.nanoseconds is None
+        # Times among values are nanoseconds.
+        moment = timeout.closed if ticks else timeout.closed * int(schema.clock.nanoseconds or 1)
+        values |= {schema.type: query.timeouts, schema.time: moment}
+        if schema.start is not None:
+            values[schema.start] = min(events, key=lambda event: event.start).values.get(schema.start)
+        if schema.tie_breaker is not None:
+            values[schema.tie_breaker] = timeout.last.values.get(schema.tie_breaker)
+        span = timeout.prefix.start, timeout.closed
+        made.append(Event(first + len(made), query.timeouts, *span, timeout.last.tie, values, timeout.identity))
     return made

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kleene.lang.tree import SelectionStrategy
+from kleene.pattern.clock import LATEST
 from kleene.pattern.expressions import Value, Whole
 from kleene.pattern.nodes import Kind, Pattern, components
 from kleene.pattern.query import BoundQuery
@@ -69,6 +70,25 @@ def timeouts(
         if known is None or _length_first(prefix, timeline) < _length_first(known, timeline):
             longest[start] = prefix
     return in_order(longest.values(), timeline)
+
+
+def closed_at(query: BoundQuery, prefix: Match, timeline: Timeline, *, lasting: bool) -> int | None:
+    """When the window of a run closed: at the end of its length or, where it counts events, with the first one outside.
+
+    None when no event closed it: the input ended before. Over events that last, one that began in such a window may
+    still end, so none ever closes it.
+    """
+    window, first = query.window, prefix.first(timeline)
+    assert window is not None, "TIMEOUTS needs a window"
+    if not window.events:
+        return min(first.start + window.size, LATEST)
+    key = timeline.key(first)
+    outside = (
+        event.end
+        for event in timeline.events
+        if timeline.key(event) == key and not window.holds(timeline.position(event) - timeline.position(first))
+    )
+    return None if lasting else min(outside, default=None)
 
 
 def _start(match: Match) -> tuple[str, int]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from kleene.frames.composites import composite_rows
+from kleene.frames.composites import composite_rows, timeout_rows
 from kleene.frames.composites import with_composites as below
 from kleene.frames.compressed import compressed_table
 from kleene.frames.results import (
+    closed_times,
     event_column,
     event_list_column,
     result_schema,
@@ -26,7 +27,7 @@ from kleene.frames.rows import BadRow
 from kleene.lang.tree import OutputMode
 from kleene.pattern.nodes import Component, Kind
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENTS, LAST_TIE
+from kleene.pattern.schema import EVENTS, IDENTITY, LAST_TIE
 from kleene.testing.matches import Match
 from kleene.testing.reference import Result
 from kleene.testing.timeline import Event
@@ -61,11 +62,17 @@ def timeout_table(result: Result, table: pa.Table) -> pa.Table:
     schema = timeout_schema(query, table.schema)
     columns = _common_columns(None, query, prefixes, table, schema)
     columns["stream"] = pa.array([query.timeouts] * len(prefixes), pa.string())
+    columns["closed"] = closed_times([timeout.closed for timeout in result.late], schema.field("closed").type)
     columns["reached"] = pa.array([sum(map(bool, prefix.selected.values())) for prefix in prefixes], pa.int64())
     for component in query.positives:
         columns[component.variable] = _variable_column(
             component, prefixes, table, schema.field(component.variable).type
         )
+    if query.identified:
+        columns[IDENTITY] = pa.array([timeout.identity for timeout in result.late], pa.string())
+    if LAST_TIE in schema.names:
+        ties = pa.struct([table.schema.field(query.schema.tie_breaker)])
+        columns[LAST_TIE] = event_column(table, [timeout.last.index for timeout in result.late], ties).field(0)
     return pa.table(columns, schema=schema)
 
 
@@ -88,11 +95,16 @@ def bad_row_table(rows: Sequence[BadRow]) -> pa.Table:
 
 def with_composites(results: Sequence[Result], table: pa.Table) -> pa.Table:
     """The input with the composite events that queries made of it below, so that row numbers name all of them."""
-    makers = [result for result in results if result.first_made is not None]
-    for result in sorted(makers, key=lambda result: result.first_made or 0):
-        made = match_table(replace(result, query=result.query.listing()), table)
-        rows = composite_rows(result.query, made, table.schema)
-        table = below(table, [(str(result.query.into), rows.select(shown(rows.schema).names))])
+    made = [(result.first_made, result.query.into, result) for result in results]
+    made += [(result.first_late, None, result) for result in results]
+    for _, into, result in sorted((one for one in made if one[0] is not None), key=lambda one: one[0] or 0):
+        if into is not None:
+            matches = match_table(replace(result, query=result.query.listing()), table)
+            rows = composite_rows(result.query, matches, table.schema)
+        else:
+            late = timeout_table(replace(result, query=result.query.identifying()), table)
+            rows = timeout_rows(result.query, late, table.schema)
+        table = below(table, [(into or str(result.query.timeouts), rows.select(shown(rows.schema).names))])
     return table
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kleene.errors import SourceColumn, UnknownName, did_you_mean
 from kleene.frames.streams import reads
+from kleene.pattern.feeding import streams_made
 from kleene.pattern.schema import Schema
 from kleene.spark.pipeline.reading import Pipeline
 
@@ -39,16 +40,16 @@ def _typed(columns: Columns, schema: Schema) -> set[str]:
 
 
 def _check_reads(pipeline: Pipeline, columns: Columns, schema: Schema, used: set[str]) -> None:
-    made = {query.tree.returns.into for query in pipeline.queries if query.tree.returns is not None}
+    made = {name for query in pipeline.queries for name in streams_made(query)}
     for number, query in enumerate(pipeline.queries):
         for name in reads([query], schema):
             if name in columns or name in made or (name in schema.types and used):
                 continue
-            near = did_you_mean(name, columns) or ""
+            near = did_you_mean(name, {*columns, *made}) or ""
             untyped = f"no source has the column `{schema.type}`, so each is a stream of its own name"
             raise pipeline.sheet.error(
                 UnknownName,
-                f"query `{query.name}` reads `{name}`, and there is no source of that name",
+                f"query `{query.name}` reads `{name}`, and no source is called so, nor does a query make it",
                 ("queries", number),
                 near if near.startswith("did") else untyped,
             )

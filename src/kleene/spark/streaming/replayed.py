@@ -37,11 +37,13 @@ class Waits:
     window   how long after its start a match is certain; 0: when it has ended
     inputs   how much later than their ends the events are known that other queries make for it
     reach    how long before the start of a match events can matter
+    closings how long after its first event a window closes of which it reads the timeouts: there its matches may end
     """
 
     window: int
     inputs: int
     reach: int
+    closings: frozenset[int] = frozenset()
 
     @property
     def total(self) -> int:
@@ -53,11 +55,17 @@ def waits_of(queries: Mapping[int, BoundQuery], order: Sequence[int]) -> dict[in
     known: dict[int, Waits] = {}
     for number in order:
         query = queries[number]
-        below = [known[maker] for maker in known if queries[maker].into in query.types]
+        makers = [maker for maker in known if queries[maker].into in query.types]
+        # A timeout ends when its window closes, and is known as soon as what the window held is.
+        late = [maker for maker in known if queries[maker].timeouts in query.types]
+        lags = [*(known[maker].total for maker in makers), *(known[maker].inputs for maker in late)]
+        reaches = [known[maker].reach for maker in (*makers, *late)]
+        windows = {window.size for maker in late if (window := queries[maker].window) is not None}
         known[number] = Waits(
             window=query.window.size if query.window is not None and _decides_late(query) else 0,
-            inputs=max((one.total for one in below), default=0),
-            reach=_EVER if query.window is None else 2 * query.window.size + max((o.reach for o in below), default=0),
+            inputs=max(lags, default=0),
+            reach=_EVER if query.window is None else 2 * query.window.size + max(reaches, default=0),
+            closings=frozenset(windows.union(*(known[maker].closings for maker in makers))),
         )
     return known
 
@@ -122,7 +130,15 @@ class Replayed:
         end = to_numpy(as_integers(self._time))
         start = end if self._work.schema.start is None else to_numpy(as_integers(self._start))
         moments = np.concatenate(
-            [moments for one in self._waits.values() for moments in (end + one.inputs, start + one.total)]
+            [
+                moments
+                for one in self._waits.values()
+                for moments in (
+                    end + one.inputs,
+                    start + one.total,
+                    *(start + closing + one.inputs for closing in one.closings),
+                )
+            ]
         )
         moments = moments if self._watermark is None else moments[moments >= self._watermark]
         return int(moments.min()) + 1 if len(moments) else None
