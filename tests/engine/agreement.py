@@ -47,6 +47,7 @@ class Pair:
 OTHERS = {
     "timeouts": (["sequence", "kleene_any", "skip_till_next_match", "negation", "optional"], ["TIMEOUTS INTO late"]),
     "timeouts_agreeing": (["agreeing"], ["TIMEOUTS INTO late"]),
+    "timeouts_counted": (["count_window"], ["TIMEOUTS INTO late"]),
     "timeouts_mixed_ends": (["mixed_ends"], ["TIMEOUTS INTO late", "OUTPUT NON_OVERLAP TIMEOUTS INTO late"]),
     "non_overlap_mixed_ends": (["mixed_ends"], ["OUTPUT NON_OVERLAP"]),
     "compressed_mixed_ends": (["mixed_ends"], ["OUTPUT COMPRESSED"]),
@@ -207,6 +208,7 @@ STRATA = {
     "timeouts": 297,
     "agreeing": 117,
     "timeouts_agreeing": 153,
+    "timeouts_counted": 126,
     "mixed_ends": 126,
     "non_overlap_mixed_ends": 108,
     "compressed_mixed_ends": 108,

@@ -63,7 +63,7 @@ def words(table: pa.Table | None) -> list[str]:
     """Matches as the words of their events, in the order of the query's variables: `a1 a3 b4`."""
     if table is None:
         return []
-    common = {"match_id", "query", "start", "end", "key", "stream", "reached"}
+    common = {"match_id", "query", "start", "end", "key", "stream", "closed", "reached"}
     said = []
     for row in table.to_pylist():
         listed = [value if isinstance(value, list) else [value] for name, value in row.items() if name not in common]

@@ -71,6 +71,33 @@ def feeding_pair(draw: random.Random) -> Listed | None:
     return _listed(queries, schema, table, several=draw.random() < 0.8)
 
 
+def late_pair(draw: random.Random) -> Listed | None:
+    """A query whose timeouts are the stream S, and one that reads S; None when one of them is wrong."""
+    maker = case_of(draw, draw.choice(("timeouts", "timeouts", "timeouts_counted")))
+    # The reader can speak of the key and of how far a run came, and of no other attribute.
+    pattern = draw.choice(LATE_READERS)
+    window = draw.choice(["", "WITHIN 20", "WITHIN 40 INCLUSIVE", "WITHIN 9 EVENTS"])
+    text = f"PATTERN {pattern} {window or ('WITHIN 30' if '!' in pattern else '')}"
+    queries = [_query(maker, maker.query_text.replace("INTO late", "INTO S")), Query(text, name=READER)]
+    draw.shuffle(queries)
+    table, schema = _input(maker, [maker, case_of(draw, "sequence")], draw)
+    return _listed(queries, schema, table, several=draw.random() < 0.8)
+
+
+LATE_READERS = (
+    "S s",
+    "S s ; A b",
+    "S s ; B b WHERE s.reached > 1 OR b.x > 3",
+    "S s ; ANY(A, B, C) b WHERE skip_till_next_match { s.reached < b.x }",
+    "A b ; S s",
+    "B b & S s",
+    "A b ; !S n ; B c",
+    "S s ; S t ; C c",
+    "S^2 s[] WHERE partition_contiguity { }",
+    "S s ; A b WHERE strict_contiguity { }",
+)
+
+
 def unrelated_list(draw: random.Random) -> Listed | None:
     """Two to four queries over one stream."""
     cases = [case_of(draw, draw.choice(UNRELATED)) for _ in range(draw.randint(2, 4))]

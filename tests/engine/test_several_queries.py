@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.engine.agreement import SETTINGS, content
-from tests.engine.feeding import READER, Listed, check, fallbacks, feeding_pair, unrelated_list
+from tests.engine.feeding import READER, Listed, check, fallbacks, feeding_pair, late_pair, unrelated_list
 
 import kleene
 from kleene.engine import tables
@@ -54,8 +54,18 @@ def test_lists_of_queries_agree_with_the_reference(record_property: Record) -> N
     assert matched >= 100
 
 
+@pytest.mark.slow
+def test_timeouts_that_feed_agree_with_the_reference(record_property: Record) -> None:
+    compared, compiled, matched = _compare("late", late_pair, range(600))
+    said = f"{compared} pairs, {compiled} of them on the engine alone, {matched} of these with a match of the reader"
+    record_property("counted", f"timeouts that feed queries, engine = reference: {said}")
+    assert compiled >= 300
+    assert matched >= 100
+
+
 @pytest.mark.parametrize(
-    ("kind", "drawn", "number"), [("feeding", feeding_pair, 90), ("unrelated", unrelated_list, 25)]
+    ("kind", "drawn", "number"),
+    [("feeding", feeding_pair, 90), ("unrelated", unrelated_list, 25), ("late", late_pair, 40)],
 )
 def test_queries_agree_at_a_glance(kind: str, drawn: Callable[[random.Random], Listed | None], number: int) -> None:
     """Other ones than the many."""
@@ -74,7 +84,8 @@ def _compare(kind: str, drawn: Callable[[random.Random], Listed | None], seeds: 
         compared += 1
         if check(listed, SETTINGS[seed % len(SETTINGS)], draw):
             compiled += 1
-            matched += listed.matched(READER) if kind == "feeding" else listed.expected.matches.num_rows > 0
+            feeds = kind in ("feeding", "late")
+            matched += listed.matched(READER) if feeds else listed.expected.matches.num_rows > 0
     return compared, compiled, matched
 
 

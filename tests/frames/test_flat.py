@@ -95,7 +95,7 @@ def test_a_compressed_result_keeps_its_counts() -> None:
 def test_timeouts() -> None:
     late = kleene.outputs(EVENTS, "PATTERN SEQ(A a, C c) WHERE [id] WITHIN 2 TIMEOUTS INTO late").timeouts
     made = kleene.flat(late)
-    assert made.column_names[:6] == ["stream", "query", "start", "end", "key_id", "reached"]
+    assert made.column_names[:7] == ["stream", "query", "start", "end", "closed", "key_id", "reached"]
     assert sorted((row["reached"], row["variable"], row["ts"]) for row in made.to_pylist()) == [
         (1, "a", 1),
         (1, "a", 2),
