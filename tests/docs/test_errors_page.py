@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from types import ModuleType
 import pytest
 
 import kleene
-from kleene.errors import CATALOGUE, KleeneError, Problem
+from kleene.errors import CATALOGUE, KleeneError, Problem, QueryWarning
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 # A query that is only checked may leave its parameters open, so this one is bound in earnest.
@@ -58,6 +59,10 @@ def test_section_is_complete(section: Section) -> None:
 def test_example_gives_what_the_page_shows(section: Section, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (kind, example), (_, shown) = section.blocks
+    if kind == "python" and issubclass(CATALOGUE[section.code], QueryWarning):
+        assert shown.startswith(f"warning[{section.code}]")
+        assert _logged_by_program(example) == [shown]
+        return
     found = _problem_of_query(example, section.code) if kind == "kleene" else _error_of_program(example)
     assert found.code == section.code
     assert str(found) == shown
@@ -70,6 +75,23 @@ def _problem_of_query(text: str, code: str) -> Problem:
         return error
     assert len(bound.warnings) == 1, f"expected one warning, got {[warning.code for warning in bound.warnings]}"
     return bound.warnings[0]
+
+
+def _logged_by_program(source: str) -> list[str]:
+    """The warnings that depend on data: they are logged when a query runs."""
+    messages: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+
+    listener = Listener()
+    logging.getLogger("kleene").addHandler(listener)
+    try:
+        exec(compile(source, str(PAGE), "exec"), {"__name__": "example"})
+    finally:
+        logging.getLogger("kleene").removeHandler(listener)
+    return messages
 
 
 def _error_of_program(source: str) -> Problem:
