@@ -15,8 +15,10 @@ import kleene
 from kleene.errors import (
     BadTimeColumn,
     MissingStream,
+    MixedZones,
     NotCompressed,
     UnknownKind,
+    UnknownParameter,
     UnusableColumn,
 )
 from kleene.plan.settings import Budget, Policy, Settings
@@ -187,6 +189,11 @@ def test_streams_whose_columns_disagree(spark: SparkSession) -> None:
         kleene.match({"A": numbers, "B": words}, "PATTERN SEQ(A a, B b)")
     with pytest.raises(BadTimeColumn, match="double"):
         kleene.match({"A": numbers, "B": spark.sql("select 2.5D ts")}, "PATTERN SEQ(A a, B b)")
+    plain, zoned = (
+        spark.sql(f"select cast('2024-01-01 08:00' as {kind}) ts") for kind in ("timestamp_ntz", "timestamp")
+    )
+    with pytest.raises(MixedZones, match="`ts` have no time zone in A and have one in B"):
+        kleene.match({"A": plain, "B": zoned}, "PATTERN SEQ(A a, B b)")
     one, other = (spark.sql(f"select 1 ts, cast(1 as decimal(38, {scale})) tag") for scale in (0, 18))
     with pytest.raises(UnusableColumn, match="decimal256"):
         kleene.match({"A": one, "B": other}, "PATTERN SEQ(A a, B b)")
@@ -194,3 +201,30 @@ def test_streams_whose_columns_disagree(spark: SparkSession) -> None:
         kleene.match({"A": numbers, "B": [{"ts": 1}]}, "PATTERN SEQ(A a, B b)")
     with pytest.raises(MissingStream, match="no stream `X`"):
         kleene.match({"A": numbers}, "PATTERN X x")
+
+
+def test_a_value_for_no_parameter(spark: SparkSession) -> None:
+    with pytest.raises(UnknownParameter, match="no parameter `:limits`"):
+        kleene.match(to_spark(spark, EVENTS), "PATTERN A a WHERE a.x < :limit", params={"limits": 9})
+
+
+def test_types_that_no_event_has(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    """Events that a condition rules out are there all the same, and a stream that a query makes may be empty."""
+    from kleene.spark.together import together
+
+    texts = {
+        "misspelt": "PATTERN SEQ(A a, Bb b) WHERE [id] WITHIN 10",
+        "negated": "PATTERN SEQ(A a, !(Register r), B b) WHERE [id] WITHIN 10",
+        "ruled_out": "PATTERN SEQ(A a, B b) WHERE [id] AND a.x > 1000000 WITHIN 10 RETURN a.x AS x INTO S",
+        "reader": "PATTERN S s WITHIN 10",
+    }
+    run = together(to_spark(spark, EVENTS), [kleene.query(text, name=name) for name, text in texts.items()])
+    with caplog.at_level(logging.WARNING, logger="kleene"):
+        run.run()
+    run.close()
+    told = [record.getMessage() for record in caplog.records if "KL906" in record.getMessage()]
+    assert [text.splitlines()[0] for text in told] == [
+        "warning[KL906]: no event is of type `Bb`",
+        "warning[KL906]: no event is of type `Register`, so that nothing is excluded",
+    ]
+    assert "did you mean `B`?" in told[0] or "known here: `A`, `B`" in told[0]

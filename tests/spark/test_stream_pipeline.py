@@ -91,6 +91,8 @@ def test_two_runs_are_one(run: Any, spark: SparkSession, tmp_path: Path) -> None
     first = run(EVERYTHING + 'metrics = "measures/m.jsonl"\nprometheus = 0\n', told)
     assert found(tmp_path / "out" / "pairs") == [(1, 2)]
     assert (first.totals.rows, first.totals.bad_rows, first.totals.late, first.stopped) == (7, 3, 1, False)
+    warned = [text for text in told.said if "KL906" in text]
+    assert [re.findall("type `(.)`", text) for text in warned] == [["C"]], "of A and B events came"
 
     put(tmp_path / "in", 4, event("B", 101, 7))
     put(tmp_path / "in", 5, event("Z", 300, 0))

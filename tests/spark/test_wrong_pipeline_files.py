@@ -74,6 +74,12 @@ def test_a_sink_for_an_unknown_query() -> None:
     assert error_of(text) == shown("KL704", message, 14, 9, 'query = "pears"', 7, "did you mean `pairs`?")
 
 
+def test_a_value_for_a_parameter_that_the_query_does_not_have() -> None:
+    text = changed(("WITHIN 10", "WITHIN :gap"), ('name = "pairs"', 'name = "pairs"\nparams = { gaps = 10 }'))
+    message = "query `pairs` has no parameter `:gaps`"
+    assert error_of(text) == shown("KL211", message, 9, 12, "params = { gaps = 10 }", 4, "did you mean `gap`?")
+
+
 def test_a_missing_query_file() -> None:
     text = changed(('text = "PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10"', 'file = "pears.kleene"'))
     message = "there is no query file `pears.kleene`"
@@ -208,14 +214,14 @@ def test_a_missing_time_column() -> None:
 
 
 def test_a_query_that_names_an_unknown_source() -> None:
-    message = "query `pairs` reads `A`, and there is no source of that name"
+    message = "query `pairs` reads `A`: there is no source of that name, and no query makes it"
     hint = "no source has the column `type`, so each is a stream of its own name"
     assert column_error({"readings": ["kind", "ts", "x"]}) == shown("KL704", message, 7, 3, "[[queries]]", 7, hint)
 
 
 def test_streams_by_name() -> None:
     text = changed(('name = "readings"', 'name = "A"'), added='[[sources]]\nname = "Bee"\nkind = "orc"\npath = "b"\n')
-    message = "query `pairs` reads `B`, and there is no source of that name"
+    message = "query `pairs` reads `B`: there is no source of that name, and no query makes it"
     assert message in column_error({"A": ["ts", "x"], "Bee": ["ts", "x"]}, text)
     check_columns(read(Path(), text.replace('"Bee"', '"B"')), {"A": ["ts", "x"], "B": ["ts", "x"]})
     # A source that no query reads needs no columns.

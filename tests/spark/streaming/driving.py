@@ -268,7 +268,8 @@ class Slot:
             if stops:
                 raise Gone
             for kind, rows in zip(frame["kind"], frame["rows"], strict=True):
-                yield kind, from_bytes(pa.py_buffer(rows))
+                # What only counts has no rows.
+                yield kind, pa.table({}) if rows is None else from_bytes(pa.py_buffer(rows))
         self.counted["updates"] += 1
 
     def _frame(self, rows: pa.Table) -> Any:

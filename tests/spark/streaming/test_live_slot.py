@@ -50,6 +50,23 @@ def test_a_window_closes_when_time_has_passed_its_end_and_nothing_comes(
     assert not slot.store.timers
 
 
+@pytest.mark.parametrize("window", ["WITHIN 20", "WITHIN 50 INCLUSIVE"])
+def test_a_timeout_that_another_query_reads_is_given_when_its_window_has_closed(window: str) -> None:
+    """At start + size = 15, where no event is, and no window of the reader later."""
+    slot = slot_of("PATTERN SEQ(A a, B b) WITHIN 5 TIMEOUTS INTO Late", f"PATTERN Late l {window} RETURN l.ts AS at")
+    slot.batch(events("a10"), 0)
+    assert given_at(slot, "matches", range(1, 80)) == [16]
+    assert [row["at"] for table in slot.given["matches"] for row in table.to_pylist()] == [15]
+
+
+def test_types_are_told_when_they_come_first() -> None:
+    slot = slot_of("PATTERN SEQ(A a, !(Nn n), B b) WITHIN 5")
+    slot.batch(events("a1 c2"), 0)
+    assert {kind for kind in slot.given if kind.startswith("type ")} == {"type A"}
+    slot.batch(events("b3 a4"), 0)
+    assert {kind for kind in slot.given if kind.startswith("type ")} == {"type A", "type B"}
+
+
 def test_a_slot_is_woken_only_when_something_may_have_become_certain() -> None:
     slot = slot_of("PATTERN SEQ(A a, !(N n)) WITHIN 5")
     slot.batch(events("a10"), 0)

@@ -49,7 +49,7 @@ def _check_reads(pipeline: Pipeline, columns: Columns, schema: Schema, used: set
             untyped = f"no source has the column `{schema.type}`, so each is a stream of its own name"
             raise pipeline.sheet.error(
                 UnknownName,
-                f"query `{query.name}` reads `{name}`, and no source is called so, nor does a query make it",
+                f"query `{query.name}` reads `{name}`: there is no source of that name, and no query makes it",
                 ("queries", number),
                 near if near.startswith("did") else untyped,
             )
