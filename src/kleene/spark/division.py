@@ -124,7 +124,8 @@ def exchanged(packed: DataFrame) -> DataFrame:
 
 
 def shuffle_partitions(session: SparkSession) -> int:
-    setting = str(session.conf.get(_SHUFFLE_PARTITIONS, ""))
+    # Without a default of our own: an ordinary session refuses one that is no number.
+    setting = str(session.conf.get(_SHUFFLE_PARTITIONS))
     # Some platforms say `auto`.
     return int(setting) if setting.isdigit() else 200
 
