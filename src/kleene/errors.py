@@ -474,6 +474,18 @@ class MissingConnector(PipelineError):
     code, title = "KL710", "Spark's connector is not here"
 
 
+class WorkersWithoutKleene(KleeneError):
+    code, title = "KL711", "Spark's Python workers lack Kleene"
+
+    @classmethod
+    def of(cls, python: str, problem: str) -> WorkersWithoutKleene:
+        return cls(
+            f"Spark's tasks run {python}, where Kleene cannot be used: {problem}",
+            hint="name a Python that has Kleene and its packages in PYSPARK_PYTHON before the session starts "
+            "(`spark.pyspark.python` with spark-submit); a cluster can be sent Kleene with `kleene archive`",
+        )
+
+
 # KL9xx: warnings ---------------------------------------------------------------------------------------------------
 
 

@@ -28,8 +28,10 @@ from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
 from kleene.spark.division import divide, exchanged
+from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
 from kleene.spark.routing import OneTask, Route, routes_of, selects_afterwards
+from kleene.spark.sending import Sent
 from kleene.spark.slot import RANK, Part
 from kleene.spark.streams import inputs, united
 from kleene.spark.types import as_spark_expects, spark_schema
@@ -100,7 +102,7 @@ class Prepared:
         if self.finds(0, kind):
             columns = columns.append(pa.field(RANK, pa.int64()))
         told = self.errand(output=kind, returned=as_spark_expects(columns, large=is_large(self.packed)))
-        found = exchanged(self.packed).mapInArrow(task(told), spark_schema(columns))
+        found = in_tasks(exchanged(self.packed), Sent(task, told), spark_schema(columns))
         return apart(found) if self.finds(0, kind) else found
 
     def compressed_columns(self) -> pa.Schema | None:
@@ -210,7 +212,7 @@ def apart(found: DataFrame) -> DataFrame:
         functions.col("end"), functions.col("start").desc(), functions.col(f"`{RANK}`")
     )
     kept = [field for field in found.schema if field.name != RANK]
-    return offered.mapInArrow(chooser(names.index("start"), names.index("end")), StructType(kept))
+    return in_tasks(offered, Sent(chooser, names.index("start"), names.index("end")), StructType(kept))
 
 
 def is_large(frame: DataFrame) -> bool:

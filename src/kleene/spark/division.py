@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING
@@ -16,10 +16,12 @@ from kleene.pattern.feeding import families
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import STREAM, Schema
 from kleene.plan.settings import Exchange
+from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
-from kleene.spark.packing import PACKED_DDL, Group, Slices, pack
+from kleene.spark.packing import PACKED_DDL, Group, Slices, packer
 from kleene.spark.pruning import columns_needed, useful
 from kleene.spark.routing import ByKey, ByTime, OneTask, Route, selects_afterwards
+from kleene.spark.sending import Sent
 from kleene.spark.slices import slices_of
 from kleene.spark.slot import Part
 
@@ -62,8 +64,9 @@ def divide(
         events = events.where(reduce(or_, wanted_by_some))
     slots_of_all = [leg.routed.alias(f"g{number}") for number, leg in enumerate(legs)]
     chosen = events.frame.select(*(events.column(name) for name in needed), *slots_of_all)
-    groups = tuple(group_of(leg.part, needed, number, queries[0].schema) for number, leg in enumerate(legs))
-    return chosen.mapInArrow(packer(groups), PACKED_DDL), tuple(leg.part for leg in legs)
+    groups = [group_of(leg.part, needed, number, queries[0].schema) for number, leg in enumerate(legs)]
+    packing = Sent(packer, [asdict(group) for group in groups])
+    return in_tasks(chosen, packing, PACKED_DDL), tuple(leg.part for leg in legs)
 
 
 def served_by(
@@ -128,13 +131,6 @@ def shuffle_partitions(session: SparkSession) -> int:
     setting = str(session.conf.get(_SHUFFLE_PARTITIONS))
     # Some platforms say `auto`.
     return int(setting) if setting.isdigit() else 200
-
-
-def packer(groups: tuple[Group, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def on_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return pack(batches, groups)
-
-    return on_events
 
 
 def group_of(part: Part, needed: tuple[str, ...], number: int, schema: Schema) -> Group:

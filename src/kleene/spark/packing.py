@@ -6,10 +6,10 @@ says when the first of them ends; a task that takes the packed rows of a slot by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +107,16 @@ def pack(batches: Iterator[pa.RecordBatch], groups: Sequence[Group]) -> Iterator
             held, rows, size = [], 0, 0
     if rows:
         yield from _packed(pa.Table.from_batches(held), groups)
+
+
+def packer(groups: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that packs events for these groups, which are given as plain data."""
+    own = [Group(**{**plain, "slices": plain["slices"] and Slices(**plain["slices"])}) for plain in groups]
+
+    def on_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return pack(batches, own)
+
+    return on_events
 
 
 def _packed(table: pa.Table, groups: Sequence[Group]) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +13,10 @@ from pyspark.sql import functions
 from kleene.errors import BadDivision
 from kleene.frames.arrow import as_integers
 from kleene.frames.numbers import to_numpy
+from kleene.spark.interpreter import in_tasks
 from kleene.spark.packing import Slices
 from kleene.spark.routing import ByTime
+from kleene.spark.sending import Sent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,6 +105,13 @@ def _by_number(numbers: Mapping[int, int], cuts: list[int], least: int) -> list[
 
 def numbers_of(events: DataFrame, time: str, cuts: list[int]) -> Mapping[int, int]:
     """How many events there are before the first cut (0), from it to the second (1), …; exact."""
+    counted = in_tasks(events.select(time), Sent(counter, cuts), "slice bigint, events bigint")
+    found = counted.groupBy("slice").agg(functions.sum("events")).toArrow()
+    return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def counter(cuts: list[int]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that counts the times of a task between cuts."""
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total = np.zeros(len(cuts) + 1, np.int64)
@@ -111,6 +120,4 @@ def numbers_of(events: DataFrame, time: str, cuts: list[int]) -> Mapping[int, in
             total += np.bincount(found, minlength=len(total))
         yield pa.RecordBatch.from_pydict({"slice": np.arange(len(total)), "events": total})
 
-    counted = events.select(time).mapInArrow(count, "slice bigint, events bigint")
-    found = counted.groupBy("slice").agg(functions.sum("events")).toArrow()
-    return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    return count

@@ -23,10 +23,12 @@ from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
 from kleene.spark.batch import OnEvents, Prepared, apart, is_large, prepare
 from kleene.spark.division import exchanged
+from kleene.spark.interpreter import in_tasks
+from kleene.spark.sending import Sent
 from kleene.spark.slot import RANK, TYPE_SEEN
 from kleene.spark.types import as_spark_expects, spark_schema
 from kleene.spark.unseen import unseen_on_spark
-from kleene.spark.worker import ENVELOPE_DDL, opener, task
+from kleene.spark.worker import ENVELOPE_DDL, opener, plain_schema, task
 from kleene.testing.process import Tables, table_outputs
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class Together(OnEvents):
     @cached_property
     def _envelopes(self) -> DataFrame:
         told = self._prepared.errand()
-        return exchanged(self._prepared.packed).mapInArrow(task(told), ENVELOPE_DDL).persist()
+        return in_tasks(exchanged(self._prepared.packed), Sent(task, told), ENVELOPE_DDL).persist()
 
     def run(self) -> Counts:
         """Run all queries; what they make is kept until `close`. A type that no event has is warned of."""
@@ -135,7 +137,7 @@ class Together(OnEvents):
     def _opened(self, kind: str, place: int, columns: pa.Schema) -> DataFrame:
         returned = as_spark_expects(columns, large=is_large(self._envelopes))
         wanted = (functions.col("query") == place) & (functions.col("kind") == kind)
-        return self._envelopes.where(wanted).mapInArrow(opener(returned), spark_schema(columns))
+        return in_tasks(self._envelopes.where(wanted), Sent(opener, plain_schema(returned)), spark_schema(columns))
 
     def _place(self, name: str) -> int:
         names = [query.name for query in self.queries]

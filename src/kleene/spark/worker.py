@@ -1,7 +1,7 @@
 """What a task does with packed events: read the queries again from their text, and run them slot by slot.
 
-Only plain data travels: texts, names, parameters, the description of the columns. Kleene itself must be installed where
-the tasks run.
+Only plain data travels: texts, names, parameters, the description of the columns. Kleene itself must be there where the
+tasks run, and `kleene.spark.sending` says so where it is not.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def errand(
     return {
         "queries": [_described(query) for query in queries],
         "schema": describe_schema(schema),
-        "columns": columns.serialize().to_pybytes(),
+        "columns": plain_schema(columns),
         "parts": [asdict(part) for part in parts],
         "several": several,
         "output": output,
-        "returned": None if returned is None else returned.serialize().to_pybytes(),
+        "returned": None if returned is None else plain_schema(returned),
         "settings": _plain_settings(settings or Settings()),
     }
 
@@ -131,12 +131,11 @@ def portions(made: Made) -> Iterator[tuple[int, bytes | None]]:
         yield rows.num_rows, to_bytes(rows)
 
 
-def opener(returned: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def opener(returned: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that takes rows with these columns out of their envelopes."""
-    described = returned.serialize().to_pybytes()
 
     def on_envelopes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return opened(batches, described)
+        return opened(batches, returned)
 
     return on_envelopes
 
@@ -232,6 +231,11 @@ def _plain(types: Mapping[str, Mapping[str, ValueType]]) -> dict[str, dict[str, 
 
 def _typed(types: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, ValueType]]:
     return {name: {column: ValueType(kind) for column, kind in columns.items()} for name, columns in types.items()}
+
+
+def plain_schema(columns: pa.Schema) -> bytes:
+    """The description of columns, as it travels."""
+    return bytes(columns.serialize().to_pybytes())
 
 
 def _arrow_schema(serialized: bytes) -> pa.Schema:

@@ -6,6 +6,7 @@ Rows that are no events go along, as text, to a slot of their own, so that they 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -15,21 +16,13 @@ from pyspark.sql import functions
 from kleene.frames.results import shown
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Exchange
-from kleene.spark.division import (
-    Leg,
-    columns_of,
-    group_of,
-    packer,
-    say,
-    served_by,
-    shuffle_partitions,
-    slot_of,
-    wanted_by,
-)
+from kleene.spark.division import Leg, columns_of, group_of, say, served_by, shuffle_partitions, slot_of, wanted_by
+from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
-from kleene.spark.packing import PACKED_DDL, Group
+from kleene.spark.packing import PACKED_DDL, Group, packer
 from kleene.spark.pruning import columns_needed
 from kleene.spark.routing import ByKey, ByTime, OneTask, Route
+from kleene.spark.sending import Sent
 from kleene.spark.slot import Part
 from kleene.spark.streaming.event_time import HEARTBEAT, above_watermark
 
@@ -90,7 +83,8 @@ def divide_stream(
     first = len(needed) + len(legs)
     last = first + len(aside) - 1
     groups += (Group(base, tuple(range(first, last)), routed=last, time=0),)
-    packed = events.frame.select(*columns, *routed, *aside).mapInArrow(packer(groups), PACKED_DDL)
+    packing = Sent(packer, [asdict(group) for group in groups])
+    packed = in_tasks(events.frame.select(*columns, *routed, *aside), packing, PACKED_DDL)
     return packed, tuple(leg.part for leg in legs), base
 
 

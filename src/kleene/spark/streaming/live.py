@@ -16,7 +16,9 @@ from kleene.pattern.schema import Schema
 from kleene.pattern.unseen import unseen_types
 from kleene.plan.settings import Settings
 from kleene.spark.batch import OnEvents, is_large
+from kleene.spark.interpreter import fit_interpreter, in_tasks
 from kleene.spark.packing import from_bytes
+from kleene.spark.sending import Sent
 from kleene.spark.slot import TYPE_SEEN
 from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
 from kleene.spark.streaming.processor import SlotProcessor
@@ -25,7 +27,7 @@ from kleene.spark.streaming.spreading import places
 from kleene.spark.together import Together
 from kleene.spark.types import as_spark_expects, spark_schema
 from kleene.spark.unseen import known_streams
-from kleene.spark.worker import ENVELOPE_DDL, opener
+from kleene.spark.worker import ENVELOPE_DDL, opener, plain_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -168,17 +170,19 @@ class Live(OnEvents):
 
 def _operator(prepared: PreparedStream) -> DataFrame:
     packed = prepared.packed
-    # The only store that keeps several things of a slot, and timers.
-    packed.sparkSession.conf.set(STATE_STORE, ROCKSDB)
-    processor = SlotProcessor(prepared.errand())
+    # The only kind of store that keeps several things of a slot, and timers; platforms have classes of their own.
+    if "RocksDB" not in str(packed.sparkSession.conf.get(STATE_STORE)):
+        packed.sparkSession.conf.set(STATE_STORE, ROCKSDB)
+    processor = Sent(SlotProcessor, prepared.errand())
     place = functions.element_at(functions.lit(list(places(prepared.slots))), functions.col("slot") + 1)
     grouped = packed.withColumn("place", place.cast("int")).groupBy("place")
-    return grouped.transformWithStateInPandas(processor, ENVELOPE_DDL, "Append", "EventTime")
+    with fit_interpreter(packed.sparkSession):
+        return grouped.transformWithStateInPandas(processor, ENVELOPE_DDL, "Append", "EventTime")
 
 
 def _opened(envelopes: DataFrame, wanted: object, columns: pa.Schema) -> DataFrame:
     returned = as_spark_expects(columns, large=is_large(envelopes))
-    return envelopes.where(wanted).mapInArrow(opener(returned), spark_schema(columns))  # type: ignore[arg-type]
+    return in_tasks(envelopes.where(wanted), Sent(opener, plain_schema(returned)), spark_schema(columns))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,53 @@
+"""Functions of Kleene as they travel to Spark's Python workers.
+
+Spark pickles a function for its tasks. One of a module of ours is pickled as a name, and a worker that lacks Kleene
+fails while it reads that name, with a traceback of Spark's. `Sent` travels as a few lines of code and plain data, so it
+can be read anywhere: there it looks for Kleene, and says in one sentence what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kleene.errors import WorkersWithoutKleene
+
+
+class Sent:
+    """What a maker of Kleene makes, made where the tasks run.
+
+    maker   a function of a module, or a class, that is called there
+    given   what it is called with: plain data, since a worker without Kleene must be able to read it
+    """
+
+    def __init__(self, maker: Callable[..., Any], *given: Any) -> None:
+        self._maker, self._given = f"{maker.__module__}:{maker.__qualname__}", given
+
+    def __call__(self, batches: Any) -> Any:
+        """Spark looks at this signature; on a worker stands what was made."""
+        raise NotImplementedError("it runs on Spark's workers")
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        problem = WorkersWithoutKleene.of("{python}", "{problem}")
+        # An empty line ends it: Spark goes on where its quotation ends.
+        return _arrival(), (self._maker, self._given, problem.render() + "\n")
+
+
+def _arrival() -> Callable[..., Any]:
+    """The function that runs on a worker; as an inner one it is pickled with its code, not as a name of ours."""
+
+    def arrive(maker: str, given: tuple[Any, ...], complaint: str) -> Any:
+        import sys
+        from importlib import import_module
+
+        module, _, name = maker.partition(":")
+        try:
+            # Spark itself asks for it, but later and in other words.
+            import_module("pyarrow")
+            found = getattr(import_module(module), name)
+        except ImportError as problem:
+            said = complaint.replace("{python}", sys.executable).replace("{problem}", str(problem))
+            raise RuntimeError(said) from None
+        return found(*given)
+
+    return arrive
