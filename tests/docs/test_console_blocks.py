@@ -5,29 +5,17 @@ A line `$ …` is a command, lines `> …` go on with it, and what follows is it
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.docs.blocks import commands_of, comparable
 
 from kleene.cli.running import run
 
 ROOT = Path(__file__).parents[2]
-_BLOCK = re.compile(r"^```console\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
-_SECONDS = re.compile(r" in \d+\.\d s$", re.MULTILINE)
-
-
-def commands_of(text: str) -> Iterator[tuple[str, str]]:
-    """Each command and what it prints."""
-    for block in _BLOCK.findall(text):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            first, *rest = part.splitlines()
-            number = next((at for at, line in enumerate(rest) if not line.startswith("> ")), len(rest))
-            command = "\n".join([first, *(line.removeprefix("> ") for line in rest[:number])])
-            yield command, "\n".join(rest[number:]).strip("\n")
 
 
 def _pages() -> Iterator[Any]:
@@ -49,6 +37,5 @@ def test_commands_of_a_page(
         capsys.readouterr()
         run(arguments)
         shown = capsys.readouterr()
-        found = _SECONDS.sub(" in 0.0 s", f"{shown.out}{shown.err}".strip("\n"))
-        found = "\n".join(line.rstrip() for line in found.splitlines())
-        assert found == _SECONDS.sub(" in 0.0 s", expected), f"$ {command}\n{found}"
+        found = comparable(f"{shown.out}{shown.err}")
+        assert found == comparable(expected), f"$ {command}\n{found}"

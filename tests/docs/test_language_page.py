@@ -12,25 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.docs.blocks import session_of
 
 ROOT = Path(__file__).parents[2]
 LANGUAGE = ROOT / "docs" / "language.md"
-
-_FENCE = re.compile(r"^```(\w*)\s*$")
-
-
-def session_of(text: str) -> str:
-    """The pycon blocks of a page at their own lines; every other line is blank."""
-    kept: list[str] = []
-    fence: str | None = None
-    for line in text.splitlines():
-        found = _FENCE.match(line)
-        if found is not None:
-            fence = found[1] if fence is None else None
-            kept.append("")
-        else:
-            kept.append(line if fence == "pycon" else "")
-    return "\n".join(kept) + "\n"
 
 
 def _pages() -> Iterator[Any]:

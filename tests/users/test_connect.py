@@ -30,7 +30,8 @@ from kleene.plan.settings import Exchange, Settings
 from kleene.spark.together import together
 from tests.spark.comparing import random_events, to_spark
 
-session = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+session = SparkSession.builder.remote("local[2]").getOrCreate()
+assert session.conf.get("spark.sql.shuffle.partitions") == "200"
 assert "connect" in type(session).__module__
 events = to_spark(session, random_events(3))
 settings = Settings(exchange=Exchange(slice_width=20))

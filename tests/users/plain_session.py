@@ -1,0 +1,52 @@
+"""A user's script on a session with nothing set; prints what it found as JSON. Run it in the folder of the events.
+
+python plain_session.py [another time zone, to be set on the session for a second run]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+sys.path.append(str(Path(__file__).parents[2]))
+
+from tests.users.day import SETTINGS, answers, plain, text
+
+import kleene
+from kleene.spark.together import together
+
+SHOWN = ("shuffle.partitions", "adaptive.enabled", "codegen.wholeStage", "ansi.enabled", "session.timeZone")
+
+
+def main(another: str | None) -> None:
+    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    before = dict(spark.sparkContext.getConf().getAll())
+    found: dict[str, Any] = {"settings": {name: spark.conf.get(f"spark.sql.{name}") for name in SHOWN}}
+    found["workers"] = spark.sparkContext.pythonExec
+    for kind in ("zoned", "naive"):
+        events = spark.read.parquet(str(Path(f"{kind}.parquet").absolute()))
+        found[kind] = answers(events, zoned=kind == "zoned")
+    events.createOrReplaceTempView("events")
+    query = text("by key", zoned=False).replace("'", "''")
+    found["sql"] = plain(kleene.sql(spark, f"SELECT match_id FROM KLEENE(events, '{query}')"))
+    queries = [kleene.query(text(name, zoned=False), name=name) for name in ("by key", "sliced")]
+    several = together(events, queries, settings=SETTINGS)
+    found["in one pass"] = {"matches": dict(several.run().matches), "sliced": plain(several.matches("sliced"))}
+    several.close()
+    if another is not None:
+        spark.conf.set("spark.sql.session.timeZone", another)
+        events = spark.read.parquet(str(Path("zoned.parquet").absolute()))
+        found["in another zone"] = answers(events, zoned=True)
+    found["left alone"] = dict(spark.sparkContext.getConf().getAll()) == before
+    # What a user's own function runs is the user's own affair.
+    found["workers afterwards"] = spark.sparkContext.pythonExec
+    spark.stop()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -1,0 +1,77 @@
+"""A session with nothing set: adaptive execution, code generation, 200 partitions, and time zones of every origin.
+
+The answers are those in process, on the same files. `tests/users/plain_session.py` is the user's script.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from tests.users.day import QUERIES, answers, morning, plain, text
+from tests.users.places import HERE, environment, results
+
+import kleene
+
+pytestmark = pytest.mark.spark
+
+NEW_YORK, KOLKATA = "America/New_York", "Asia/Kolkata"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("morning")
+    for kind in ("zoned", "naive"):
+        pq.write_table(morning(zoned=kind == "zoned"), made / f"{kind}.parquet")
+    return made
+
+
+@pytest.fixture(scope="module")
+def here(folder: Path) -> dict[str, dict[str, Any]]:
+    return {
+        kind: answers(pq.read_table(folder / f"{kind}.parquet"), zoned=kind == "zoned") for kind in ("zoned", "naive")
+    }
+
+
+@pytest.fixture(scope="module")
+def there(folder: Path) -> dict[str, Any]:
+    """A process in New York, in a venv that nobody activated; then its session is sent to Kolkata."""
+    script = HERE / "plain_session.py"
+    return results([sys.executable, script, KOLKATA], cwd=folder, environ=environment(TZ=NEW_YORK))
+
+
+def test_the_session_has_sparks_defaults(there: dict[str, Any]) -> None:
+    expected = {"shuffle.partitions": "200", "adaptive.enabled": "true", "codegen.wholeStage": "true"}
+    assert there["settings"] == {**expected, "ansi.enabled": "true", "session.timeZone": NEW_YORK}
+    assert there["left alone"]
+
+
+def test_the_events_ask_something(here: dict[str, dict[str, Any]]) -> None:
+    """Every answer has rows, and what a local clock would change is among them."""
+    assert all(len(rows) >= 2 for found in here.values() for rows in found.values())
+    assert here["zoned"]["sliced"] != []
+    assert len(here["zoned"]["since"]) < len(here["zoned"]["by key"]) + len(here["zoned"]["late"])
+
+
+@pytest.mark.parametrize("name", [*QUERIES, "timeouts", "bad rows", "flat", "decompressed", "several"])
+@pytest.mark.parametrize("place", ["zoned", "naive", "in another zone"])
+def test_answers_are_those_in_process(
+    name: str, place: str, here: dict[str, dict[str, Any]], there: dict[str, Any]
+) -> None:
+    assert there[place][name] == here["naive" if place == "naive" else "zoned"][name]
+
+
+def test_sql_and_one_pass(folder: Path, here: dict[str, dict[str, Any]], there: dict[str, Any]) -> None:
+    events = pq.read_table(folder / "naive.parquet")
+    matches = kleene.match(events, text("by key", zoned=False))
+    assert there["sql"] == plain(matches.select(["match_id"]))
+    assert there["in one pass"]["matches"]["by key"] == matches.num_rows
+    named = kleene.query(text("sliced", zoned=False), name="sliced")
+    assert there["in one pass"]["sliced"] == plain(kleene.match(events, named))
+
+
+def test_the_users_own_functions_run_where_they_would(there: dict[str, Any]) -> None:
+    assert there["workers"] == there["workers afterwards"] == "python3"
