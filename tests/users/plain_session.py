@@ -22,9 +22,13 @@ from kleene.spark.together import together
 SHOWN = ("shuffle.partitions", "adaptive.enabled", "codegen.wholeStage", "ansi.enabled", "session.timeZone")
 
 
+def settings(spark: SparkSession) -> dict[str, str]:
+    return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+
+
 def main(another: str | None) -> None:
     spark = SparkSession.builder.master("local[2]").getOrCreate()
-    before = dict(spark.sparkContext.getConf().getAll())
+    before = settings(spark)
     found: dict[str, Any] = {"settings": {name: spark.conf.get(f"spark.sql.{name}") for name in SHOWN}}
     found["workers"] = spark.sparkContext.pythonExec
     for kind in ("zoned", "naive"):
@@ -37,11 +41,11 @@ def main(another: str | None) -> None:
     several = together(events, queries, settings=SETTINGS)
     found["in one pass"] = {"matches": dict(several.run().matches), "sliced": plain(several.matches("sliced"))}
     several.close()
+    found["left alone"] = settings(spark) == before
     if another is not None:
         spark.conf.set("spark.sql.session.timeZone", another)
         events = spark.read.parquet(str(Path("zoned.parquet").absolute()))
         found["in another zone"] = answers(events, zoned=True)
-    found["left alone"] = dict(spark.sparkContext.getConf().getAll()) == before
     # What a user's own function runs is the user's own affair.
     found["workers afterwards"] = spark.sparkContext.pythonExec
     spark.stop()

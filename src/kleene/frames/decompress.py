@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
@@ -96,11 +97,30 @@ def _each(rows: Any, kind: Kind) -> Iterator[Mapping[str, Any]]:
     if kind is Kind.POLARS:
         return (rows.collect() if hasattr(rows, "collect") else rows).iter_rows(named=True)  # type: ignore[no-any-return]
     if kind is Kind.SPARK:
-        return (row.asDict(recursive=True) for row in rows.toLocalIterator())
+        in_utc = _in_utc(rows.schema) or (lambda row: row)
+        return (in_utc(row.asDict(recursive=True)) for row in rows.toLocalIterator())
     if kind is Kind.PANDAS:
         names = list(rows.columns)
         return (dict(zip(names, values, strict=True)) for values in zip(*(rows[name] for name in names), strict=True))
     return _arrow_rows(rows)
+
+
+def _in_utc(kind: Any) -> Callable[[Any], Any] | None:
+    """What gives the moments in a value of a Spark type their zone; None where there are none.
+
+    PySpark hands them over on the clock of this process, without a zone.
+    """
+    name = type(kind).__name__
+    if name == "TimestampType":
+        return lambda moment: None if moment is None else moment.astimezone(UTC)
+    if name == "ArrayType" and (of_one := _in_utc(kind.elementType)) is not None:
+        return lambda values: None if values is None else [of_one(value) for value in values]
+    if name == "StructType":
+        found = ((field.name, _in_utc(field.dataType)) for field in kind.fields)
+        parts = {field: of_part for field, of_part in found if of_part is not None}
+        if parts:
+            return lambda row: row and {**row, **{field: of_part(row[field]) for field, of_part in parts.items()}}
+    return None
 
 
 def _arrow_rows(table: pa.Table | pa.RecordBatch) -> Iterator[Mapping[str, Any]]:
