@@ -9,10 +9,12 @@ from lark import Token
 
 from kleene.errors import BadChain, BadLiteral, SyntaxProblem
 from kleene.lang import tree
+from kleene.lang.advice import in_braces
 from kleene.lang.building import build, place_of, quantity_of, span_of, text_of, word
 
 # One more than fits, since `-9223372036854775808` is written with a sign; binding refuses it alone.
 _MAX_INTEGER = 2**63
+_STRATEGIES = frozenset(strategy.value for strategy in tree.SelectionStrategy)
 _OPERATORS = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 
 
@@ -216,4 +218,7 @@ def _index(variable: Token, index: tuple[str, list[Token]]) -> tree.Index | None
         return tree.Index.PREVIOUS if kind == "previous" else tree.Index.SO_FAR
     if kind == "last" and word(tokens[0]) == word(variable) and tokens[1].casefold() == "len":
         return tree.Index.LAST
+    if variable.casefold() in _STRATEGIES:
+        body = "".join(tokens[:-1])
+        raise SyntaxProblem("a strategy has no index", span, hint=in_braces(str(variable), f"[{body}]"))
     raise SyntaxProblem("this index has no meaning", span, hint=hint)

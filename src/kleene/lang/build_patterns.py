@@ -43,6 +43,10 @@ class Patterns:
         made = _suffix(suffix, at)
         if made.repetition is None and made.variable is None:
             return replace(inner, span=at)
+        if made.variable is None and isinstance(inner, tree.Component):
+            optional = _optional(inner, made)
+            if optional is not None:
+                return optional
         return build(tree.Group, inner, made.repetition, made.variable, made.brackets, at=made.span, below=(inner,))
 
     def plus(self, items: list[Any]) -> tree.Repetition:
@@ -118,6 +122,20 @@ def _suffix(rest: list[Any], span: Span) -> _Suffix:
             made.variable_span = place_of(name, marks)
             made.span = made.span.to(made.variable_span)
     return made
+
+
+def _optional(inner: tree.Component, suffix: _Suffix) -> tree.Component | None:
+    """`(C c)?` is `C? c`, and `(C+ c[])?` is `C* c[]`; None where parentheses say something else."""
+    assert suffix.repetition is not None
+    if suffix.repetition.mark is not tree.Mark.OPTIONAL:
+        return None
+    mark = None if inner.repetition is None else inner.repetition.mark
+    if mark in (None, tree.Mark.OPTIONAL) and not inner.brackets:
+        return replace(inner, repetition=suffix.repetition, span=suffix.span)
+    if mark in (tree.Mark.PLUS, tree.Mark.STAR) and inner.brackets:
+        repetition = tree.Repetition(tree.Mark.STAR, 0, None, span=suffix.repetition.span)
+        return replace(inner, repetition=repetition, span=suffix.span)
+    return None
 
 
 def _count(token: Token) -> int:

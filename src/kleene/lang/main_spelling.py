@@ -16,6 +16,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from kleene.errors import QueryError, Span, SyntaxProblem
 from kleene.lang import parser_tables, tree
+from kleene.lang.advice import advice
 from kleene.lang.build_clauses import Clauses
 from kleene.lang.build_expressions import Expressions
 from kleene.lang.build_patterns import Patterns
@@ -94,24 +95,9 @@ def _syntax_problem(text: str, problem: UnexpectedInput) -> QueryError:
         return SyntaxProblem(
             "this quotation is never closed", Span(start, start + 1), hint="write the quote again at its end"
         )
-    span = Span(start, start + len(shown))
-    return SyntaxProblem(f"unexpected `{_clip(shown)}`", span, hint=_advice(text, start, expected))
-
-
-_CLAUSES = ("PATTERN", "WHERE", "WITHIN", "OUTPUT", "TIMEOUTS", "RETURN")
-
-
-def _advice(text: str, start: int, expected: str) -> str:
-    """What would have been accepted, or the mistake that is usually made here."""
-    words = text[:start].split()
-    here = text[start:].split(maxsplit=1)[0].upper()
-    misplaced = here in _CLAUSES and "`)`" not in expected
-    if misplaced or (words and words[-1].upper() in _CLAUSES[1:]):
-        return "the clauses come in this order: " + ", ".join(_CLAUSES)
-    clauses = [word.upper() for word in words if word.upper() in (*_CLAUSES, "EVENT")]
-    if text[start] == "," and clauses and clauses[-1] in ("PATTERN", "EVENT"):
-        return "a sequence is written `SEQ(A a, B b)` or `A a ; B b`"
-    return f"expected {expected}"
+    found = advice(text, Span(start, start + len(shown)), expected)
+    shown = text[found.span.start : found.span.end]
+    return SyntaxProblem(f"unexpected `{_clip(shown)}`", found.span, hint=found.hint)
 
 
 def _clip(text: str) -> str:

@@ -81,7 +81,10 @@ class Disjunction(Node):
 
 @dataclass(frozen=True, slots=True)
 class Group(Node):
-    """A repetition or a variable on parentheses: parsed so that binding can say why it is refused."""
+    """A repetition or a variable on parentheses: parsed so that binding can say why it is refused.
+
+    `(C c)?` and `(C+ c[])?` are no groups: they are read as `C? c` and `C* c[]`.
+    """
 
     inner: Pattern
     repetition: Repetition | None

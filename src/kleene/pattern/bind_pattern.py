@@ -17,6 +17,7 @@ from kleene.errors import (
     did_you_mean,
 )
 from kleene.lang import tree
+from kleene.lang.format import format_pattern
 from kleene.pattern.nodes import Component, Conjunction, Disjunction, EventClass, Kind, Leaf, Pattern, Sequence
 from kleene.pattern.schema import Schema
 
@@ -64,12 +65,25 @@ def _explicit_variables(pattern: tree.Pattern) -> dict[str, Span]:
                 pending.append(operand)
             case tree.Group():
                 what = "a repetition" if node.repetition is not None else "a variable"
-                raise RepeatedGroup(
-                    f"{what} cannot stand on parentheses", node.span, hint="repeat one component, or use ANY(A, B)+ v[]"
-                )
+                raise RepeatedGroup(f"{what} cannot stand on parentheses", node.span, hint=_without_group(node))
             case tree.Sequence(parts) | tree.Conjunction(parts) | tree.Disjunction(parts):
                 pending.extend(parts)
     return found
+
+
+def _without_group(group: tree.Group) -> str:
+    """What to write instead of a repetition or a variable on parentheses."""
+    inner, repetition = group.inner, group.repetition
+    if isinstance(inner, tree.Component) and inner.repetition is None and repetition is not None:
+        name = inner.variable or group.variable or inner.types[0].name.casefold()
+        repeated = repetition.mark is not tree.Mark.OPTIONAL
+        alone = replace(inner, repetition=repetition, variable=name, brackets=repeated)
+        return f"repeat the component itself: `{format_pattern(alone)}`"
+    if isinstance(inner, tree.Component) and repetition is not None:
+        return "a component has one repetition: `C* c[]` may be empty, as may `B*` without brackets"
+    if repetition is not None and repetition.mark is tree.Mark.OPTIONAL:
+        return "make each part optional, `A? a ; B? b`, or ask two queries, one with the group and one without it"
+    return "repeat one component, or use ANY(A, B)+ v[]"
 
 
 class _PatternBinder:
