@@ -312,6 +312,7 @@ def _in_process(
 ) -> Outputs:
     from kleene.evaluation import evaluate
     from kleene.frames.kinds import Kind, from_arrow, kind_of
+    from kleene.frames.unseen import with_named_columns
 
     kind = kind_of(events)
     shown = Kind.ARROW
@@ -319,6 +320,7 @@ def _in_process(
         shown = kind
     elif events:
         shown = kind_of(next(iter(events.values())))
+    events = with_named_columns(events, queries, schema)
     made = evaluate(events, queries, schema=schema, several=several, settings=settings)
     if made.bad_rows.num_rows:
         _LOG.warning("%d rows are no events and were set aside", made.bad_rows.num_rows)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kleene.cli.options import Executor, FileShape, InputFormat, Params, SchemaFile, Shape, Verbose
+from kleene.cli.options import Executor, FileShape, InputFormat, Params, SchemaFile, Separator, Shape, Verbose
 
 app = typer.Typer(
     name="kleene",
@@ -81,6 +81,7 @@ def match(
         bool, typer.Option("--why", help="Say on stderr how far events and runs came; runs the query once more.")
     ] = False,
     input_format: InputFormat = None,
+    separator: Separator = None,
     verbose: Verbose = False,
 ) -> None:
     """Find every match of a query in files of events.
@@ -112,6 +113,7 @@ def match(
             limit=limit,
             why=why,
             input_format=None if input_format is None else input_format.value,
+            separator=separator,
         )
     )
 
@@ -126,6 +128,7 @@ def check(
     ] = None,
     param: Params = None,
     input_format: InputFormat = None,
+    separator: Separator = None,
 ) -> None:
     """Say whether queries are right, without running them.
 
@@ -141,7 +144,7 @@ def check(
     from kleene.cli.checking import check_files
 
     shape = None if input_format is None else input_format.value
-    code = check_files(files, schema, events or [], param or [], shape)
+    code = check_files(files, schema, events or [], param or [], shape, separator)
     if code:
         raise typer.Exit(code)
 
@@ -182,6 +185,7 @@ def explain(
         bool, typer.Option("--analyze", help="Run it on the events, and show what it did beside what was expected.")
     ] = False,
     input_format: InputFormat = None,
+    separator: Separator = None,
 ) -> None:
     """Show how a query is understood, and how it will run.
 
@@ -197,7 +201,9 @@ def explain(
     from kleene.cli.explaining import Request, explained
 
     shape = None if input_format is None else input_format.value
-    typer.echo(explained(Request(query, schema, events or [], param or [], shape, without or [], mermaid, analyze)))
+    typer.echo(
+        explained(Request(query, schema, events or [], param or [], shape, without or [], mermaid, analyze, separator))
+    )
 
 
 @app.command()

@@ -16,7 +16,12 @@ from kleene.pattern.parameters import check_parameters
 
 
 def check_files(
-    files: Sequence[str], schema_file: Path | None, events: Sequence[str], params: Sequence[str], format: str | None
+    files: Sequence[str],
+    schema_file: Path | None,
+    events: Sequence[str],
+    params: Sequence[str],
+    format: str | None,
+    separator: str | None,
 ) -> int:
     """Check each file; the exit code."""
     values = params_from(params)
@@ -30,7 +35,7 @@ def check_files(
             code = USAGE
             continue
         queries.append(Query(text, None if path == "-" else Path(path).stem, values, origin=origin))
-    schema = _schema(schema_file, events, queries, format)
+    schema = _schema(schema_file, events, queries, format, separator)
     parsed = []
     for query in queries:
         try:
@@ -65,7 +70,9 @@ def _only_declares(query: Query) -> bool:
         return True
 
 
-def _schema(path: Path | None, events: Sequence[str], queries: Sequence[Query], format: str | None) -> Schema:
+def _schema(
+    path: Path | None, events: Sequence[str], queries: Sequence[Query], format: str | None, separator: str | None
+) -> Schema:
     schema = schema_from(path)
     if not events:
         return schema
@@ -79,7 +86,7 @@ def _schema(path: Path | None, events: Sequence[str], queries: Sequence[Query], 
             declared = declared.declaring(query.tree.declarations)
         except QueryError:
             continue  # said when the query itself is checked
-    given = events_from(events, declared, format)
+    given = events_from(events, declared, format, separator)
     table, declared = to_table(given.events, declared)
     return schema_on(table.schema, declared)
 

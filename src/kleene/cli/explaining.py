@@ -27,6 +27,7 @@ class Request:
     without: Sequence[str] = ()
     mermaid: bool = False
     analyze: bool = False
+    separator: str | None = None
 
 
 def explained(request: Request) -> str:
@@ -46,7 +47,7 @@ def explained(request: Request) -> str:
         from kleene.cli.inputs import events_from
 
         declared = schema.declaring(query.tree.declarations)
-        events = events_from(request.events, declared, request.input_format).events
+        events = events_from(request.events, declared, request.input_format, request.separator).events
     settings = Settings(without=frozenset(request.without))
     made = explain_query(query, schema=schema, events=events, settings=settings, analyze=request.analyze)
     return made.mermaid.rstrip("\n") if request.mermaid else made.text

@@ -101,7 +101,7 @@ class Given:
     bad_rows: list[tuple[str, BadRow]] = field(default_factory=list)
 
 
-def events_from(given: Sequence[str], schema: Schema, format: str | None) -> Given:
+def events_from(given: Sequence[str], schema: Schema, format: str | None, separator: str | None = None) -> Given:
     """Read `FILE …` or `NAME=FILE …`; several files without a name are one stream."""
     import pyarrow as pa
 
@@ -109,7 +109,7 @@ def events_from(given: Sequence[str], schema: Schema, format: str | None) -> Giv
     bad: list[tuple[str, BadRow]] = []
     for item in given:
         name, path = _stream(item)
-        read = _read(path, schema, format)
+        read = _read(path, schema, format, separator)
         streams.setdefault(name, []).append(read.table)
         bad += [(path, row) for row in read.bad_rows]
     if "" in streams and len(streams) > 1:
@@ -124,12 +124,12 @@ def _stream(item: str) -> tuple[str, str]:
     return ("", item) if named is None or _is_file(item) else (named[1], named[2])
 
 
-def _read(path: str, schema: Schema, format: str | None) -> Any:
+def _read(path: str, schema: Schema, format: str | None, separator: str | None) -> Any:
     from kleene.frames.files import read_events
 
     if path == "-":
-        return read_events(sys.stdin.buffer, format or "jsonl", schema=schema)
-    return read_events(path, format, schema=schema)
+        return read_events(sys.stdin.buffer, format or "jsonl", schema=schema, separator=separator)
+    return read_events(path, format, schema=schema, separator=separator)
 
 
 def _joined(tables: list[Any]) -> Any:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,9 @@ from kleene.api import Outputs, outputs
 from kleene.cli.inputs import events_from, params_from, query_from, schema_from
 from kleene.cli.showing import print_matches
 from kleene.errors import UnusableColumn
-from kleene.frames.arrow import arrow_type
 from kleene.frames.files import write_stream, write_table
-from kleene.frames.fitting import declared_types
 from kleene.frames.rows import BadRow
-from kleene.lang import tree
+from kleene.frames.unseen import with_named_columns
 from kleene.pattern import Query, Schema
 from kleene.pattern.feeding import declared_together
 from kleene.pattern.parameters import check_parameters
@@ -48,6 +46,7 @@ class Request:
     limit: int | None = None
     why: bool = False
     input_format: str | None = None
+    separator: str | None = None
 
 
 def match_files(request: Request) -> None:
@@ -64,7 +63,7 @@ def match_files(request: Request) -> None:
         raise typer.BadParameter("the query has no TIMEOUTS INTO …", param_hint="--timeouts")
     began = time.perf_counter()
     with working("reading events"):
-        given = events_from(request.events, declared, request.input_format)
+        given = events_from(request.events, declared, request.input_format, request.separator)
     events = with_named_columns(given.events, queries, declared)
     with working("finding matches"):
         made = find(events, queries if len(queries) > 1 else queries[0], schema, on_spark=request.on_spark)
@@ -123,35 +122,6 @@ def working(text: str) -> Iterator[None]:
 
     with Console(stderr=True).status(f"{text} …"):
         yield
-
-
-# Input without columns -----------------------------------------------------------------------------------------------
-
-
-def with_named_columns(events: Any, queries: Sequence[Query], schema: Schema) -> Any:
-    """An empty file says nothing of its columns: it is taken to have those that the queries speak of."""
-    if isinstance(events, dict):
-        return {name: with_named_columns(table, queries, schema) for name, table in events.items()}
-    if events.num_columns:
-        return events
-    names = dict.fromkeys([*schema.own_columns, *(name for query in queries for name in _attributes(query.tree))])
-    kinds = declared_types(schema)
-    return pa.table({name: pa.nulls(0, arrow_type(kinds[name]) if name in kinds else pa.null()) for name in names})
-
-
-def _attributes(node: Any) -> Iterator[str]:
-    """The attributes that a query names; a name on its own may be one."""
-    match node:
-        case tree.Attribute(attribute=name) | tree.EquivalenceItem(attribute=name) | tree.Name(name=name):
-            yield name
-        case tree.TypeDeclaration(attributes=attributes):
-            yield from (name for name, _ in attributes)
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _attributes(item)
-    elif is_dataclass(node) and not isinstance(node, type):
-        for field in fields(node):
-            yield from _attributes(getattr(node, field.name))
 
 
 # Output ------------------------------------------------------------------------------------------------------------

@@ -47,3 +47,6 @@ Params = Annotated[
 InputFormat = Annotated[
     FileShape | None, typer.Option("--input-format", help="The format of the events, where their ending misleads.")
 ]
+Separator = Annotated[
+    str | None, typer.Option("--separator", metavar="CHAR", help="What separates the columns of a CSV file; a comma.")
+]

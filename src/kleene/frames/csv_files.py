@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -17,6 +18,8 @@ from kleene.frames.text_files import TextTable, require_text, without_mark
 
 # An empty field is NULL unless it is quoted; `NA` may be a word.
 _NULLS = ["", "NULL", "null"]
+# What separates columns in files that are called CSV.
+_SEPARATORS = (";", "\t", "|", ",")
 _LARGEST_BLOCK = 2**31 - 1
 
 
@@ -33,10 +36,10 @@ def read_csv(data: bytes, name: str, delimiter: str, strings: frozenset[str]) ->
         data += b"\n"
     table = _at_once(data, delimiter, strings)
     if table is not None:
-        _check_header(table.column_names, name)
+        _check_header(table.column_names, name, delimiter)
         return TextTable(table, [], lambda: _Records.of(data, name, delimiter).lines, data)
     records = _Records.of(data, name, delimiter)
-    _check_header(records.header, name)
+    _check_header(records.header, name, delimiter)
     good = b"\n".join([records.header_text, *records.texts, b""])
     try:
         table = _parsed(good, delimiter, strings, block=min(len(good) + 1, _LARGEST_BLOCK))
@@ -75,7 +78,13 @@ def _parsed(data: bytes, delimiter: str, strings: frozenset[str], block: int | N
     )
 
 
-def _check_header(names: list[str], file: str) -> None:
+def _check_header(names: list[str], file: str, delimiter: str) -> None:
+    other = next((sign for sign in _SEPARATORS if sign != delimiter and len(names) == 1 and sign in names[0]), None)
+    if other is not None:
+        raise UnreadableFile(
+            f"`{file}` has one column, {names[0]!r}: its separator seems to be {other!r}, not {delimiter!r}",
+            hint=f"say so: `--separator {shlex.quote(other)}`",
+        )
     for name in names:
         if names.count(name) > 1:
             raise UnreadableFile(f"`{file}` has two columns called `{name}`", hint="rename one in the header")

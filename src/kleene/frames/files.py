@@ -36,6 +36,7 @@ _FORMATS = {
     ".pq": "parquet",
 }
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
 _NESTED = (pa.types.is_struct, pa.types.is_list, pa.types.is_large_list)
 
 
@@ -59,13 +60,22 @@ def format_of(path: str | Path) -> str:
     )
 
 
-def read_events(path: str | Path | IO[bytes], format: str | None = None, *, schema: Schema | None = None) -> FileEvents:
+def read_events(
+    path: str | Path | IO[bytes],
+    format: str | None = None,
+    *,
+    schema: Schema | None = None,
+    separator: str | None = None,
+) -> FileEvents:
     """The events of a file, in the order in which they stand there.
 
-    path     a file, a folder of Parquet files, or an open binary stream (whose format must be named)
-    format   csv, tsv, jsonl or parquet, where the file's ending should not decide
-    schema   what the columns mean: a row whose time cannot be read is bad, a column declared as string stays text
+    path        a file, a folder of Parquet files, or an open binary stream (whose format must be named)
+    format      csv, tsv, jsonl or parquet, where the file's ending should not decide
+    schema      what the columns mean: a row whose time cannot be read is bad, a column declared as string stays text
+    separator   one character between the columns of a CSV file, where it is no comma
     """
+    if separator is not None and (len(separator.encode()) != 1 or separator in '"\r\n'):
+        raise UnknownFormat(f"{separator!r} cannot separate columns", hint="one character, such as `;`")
     name = "the input" if not isinstance(path, str | Path) else str(path)
     if isinstance(path, str | Path):
         if not Path(path).exists():
@@ -76,9 +86,11 @@ def read_events(path: str | Path | IO[bytes], format: str | None = None, *, sche
             raise UnreadableFile(f"`{path}` is a folder", hint="name a file; only Parquet is read from a folder")
     if format not in FORMATS:
         raise UnknownFormat(f"unknown format `{format}`", hint=did_you_mean(str(format), FORMATS))
+    if separator is not None and format != "csv":
+        raise UnknownFormat(f"{format} has no separator to choose", hint="a separator is for CSV: leave it out")
     if format == "parquet":
         return FileEvents(_read_parquet(path, name), [])
-    return _read_text(_bytes_of(path, name), name, format, schema or Schema())
+    return _read_text(_bytes_of(path, name), name, format, schema or Schema(), separator or _SEPARATORS.get(format, ""))
 
 
 def _bytes_of(path: str | Path | IO[bytes], name: str) -> bytes:
@@ -93,16 +105,13 @@ def _reason(problem: Exception) -> str:
     return problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
 
 
-def _read_text(data: bytes, name: str, format: str, schema: Schema) -> FileEvents:
+def _read_text(data: bytes, name: str, format: str, schema: Schema, separator: str) -> FileEvents:
     from kleene.frames.csv_files import read_csv
     from kleene.frames.fitting import declared_types, fitted, with_declared_columns
     from kleene.frames.json_lines import read_json_lines
 
     strings = frozenset(column for column, kind in declared_types(schema).items() if kind is ValueType.STRING)
-    if format == "jsonl":
-        read = read_json_lines(data, name, strings)
-    else:
-        read = read_csv(data, name, "\t" if format == "tsv" else ",", strings)
+    read = read_json_lines(data, name, strings) if format == "jsonl" else read_csv(data, name, separator, strings)
     table, bad = fitted(read, schema)
     if bad and not table.num_rows:
         first = bad[0]

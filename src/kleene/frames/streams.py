@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from kleene.errors import DataError, MissingColumn, MissingStream, MixedZones, UnusableColumn, did_you_mean
 from kleene.frames.arrow import arrow_type, column_types, is_time, value_type
 from kleene.frames.kinds import Kind, kind_of, to_arrow
+from kleene.frames.pandas_index import refuse_index
 from kleene.pattern.feeding import streams_made, types_read
 from kleene.pattern.query import Query
 from kleene.pattern.schema import STREAM, Schema
@@ -32,12 +33,15 @@ def to_table(events: Any, schema: Schema, wanted: tuple[str, ...] | None = None)
     `input_of` gives each query its own.
     """
     if kind_of(events) is not Kind.STREAMS:
-        return _one_stream(events, schema, schema.types), schema
-    return _together(events, schema, wanted)
+        return _with_time(_one_stream(events, schema, schema.types), schema), schema
+    table, known = _together(events, schema, wanted)
+    return _with_time(table, schema), known
 
 
 def _one_stream(events: Any, schema: Schema, types: Mapping[str, Mapping[str, ValueType]]) -> pa.Table:
     """One stream's table; rows given as dicts may leave out attributes, which are NULL then."""
+    if kind_of(events) is Kind.PANDAS:
+        refuse_index(events, schema)
     table = to_arrow(events)
     twice = [name for name in table.column_names if table.column_names.count(name) > 1]
     if twice:
@@ -52,13 +56,23 @@ def _one_stream(events: Any, schema: Schema, types: Mapping[str, Mapping[str, Va
     if table.num_rows == 0 and schema.time in table.column_names:
         place = table.column_names.index(schema.time)
         if not is_time(table.schema.field(place).type):
-            table = table.set_column(place, schema.time, pa.array([], pa.int64()))
+            table = table.set_column(place, schema.time, pa.nulls(0))
     return table
+
+
+def _with_time(table: pa.Table, schema: Schema) -> pa.Table:
+    """Where there is no row, and no stream says of what kind its times are, they are ticks."""
+    if table.num_rows or schema.time not in table.column_names:
+        return table
+    place = table.column_names.index(schema.time)
+    if not pa.types.is_null(table.schema.field(place).type):
+        return table
+    return table.set_column(place, schema.time, pa.array([], pa.int64()))
 
 
 def _empty(table: pa.Table, schema: Schema) -> pa.Table:
     """No rows at all say nothing of the columns; the schema does."""
-    kinds = {schema.type: pa.string(), schema.time: pa.int64()}
+    kinds = {schema.type: pa.string(), schema.time: pa.null()}
     for name in schema.own_columns:
         if name not in table.column_names:
             table = table.append_column(name, pa.array([], kinds.get(name, pa.int64())))

@@ -348,7 +348,12 @@ def _sourced(declaration: tree.Declaration, text: str) -> tree.Declaration:
 
 
 def _missing(role: str, name: str, columns: Iterable[str]) -> MissingColumn:
-    near = did_you_mean(name, columns)
+    names = list(columns)
+    near = did_you_mean(name, names)
+    separator = next((sign for sign in ";|\t" if len(names) == 1 and sign in names[0]), None)
+    if separator is not None:
+        near = f"the one column is {names[0]!r}: read the file with {separator!r} as its separator"
+        near += f" (`--separator`, a pipeline's `options = {{ sep = {separator!r} }}`, pandas' `sep`)"
     return MissingColumn(
         f"the events have no {role} column `{name}`",
         hint=f"{near}; Schema(…) says which column is which" if near else "Schema(…) says which column is which",
