@@ -24,7 +24,7 @@ from kleene.kernels.values import aggregate_each, values_each
 from kleene.optimize.compile_aggregates import compile_aggregates
 from kleene.optimize.compile_value import compile_value, layout_of
 from kleene.optimize.value_kinds import Kind
-from kleene.pattern.expressions import Attribute, Value, Whole, references
+from kleene.pattern.expressions import Attribute, Nth, Value, Whole, references
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.returns import ReturnColumn
 from kleene.plan.layout import Layout
@@ -46,7 +46,7 @@ def check_returns(query: BoundQuery, columns: pa.Schema) -> None:
 
 
 def _computed(query: BoundQuery) -> list[Value]:
-    return [column.value for column in query.returns or () if not isinstance(column.value, Whole | Attribute)]
+    return [column.value for column in query.returns or () if not isinstance(column.value, Whole | Attribute | Nth)]
 
 
 def _program(value: Value, layout: Layout, kind: pa.DataType) -> tuple[Program, Kind]:
@@ -77,7 +77,7 @@ class Returned:
         made = {}
         computed: list[ReturnColumn] = []
         for column in self.query.returns or ():
-            if isinstance(column.value, Attribute):
+            if isinstance(column.value, Attribute | Nth):
                 made[column.name] = self._attribute(column.value, selected)
             elif not isinstance(column.value, Whole):
                 computed.append(column)
@@ -85,20 +85,24 @@ class Returned:
 
     # Attributes
 
-    def _attribute(self, value: Attribute, selected: Selected) -> pa.Array:
-        if value.attribute not in self.events.table.column_names:
+    def _attribute(self, value: Attribute | Nth, selected: Selected) -> pa.Array:
+        name = value.attribute
+        if name is None or name not in self.events.table.column_names:
             return pa.nulls(selected.size, return_type(self.query, value, self.events.table.schema))
-        rows = self._having(value, selected.bound(value.variable, value.which))
-        return self.events.take(value.attribute, rows, absent=bool(len(rows)) and bool(rows.min() < 0))
+        if isinstance(value, Nth):
+            rows = self._having(value.variable, name, selected.numbered(value.variable, value.position))
+        else:
+            rows = self._having(value.variable, name, selected.bound(value.variable, value.which))
+        return self.events.take(name, rows, absent=bool(len(rows)) and bool(rows.min() < 0))
 
-    def _having(self, value: Attribute, rows: Rows) -> Rows:
+    def _having(self, variable: str, attribute: str, rows: Rows) -> Rows:
         """The rows whose declared type has the attribute, −1 instead of the others."""
-        component = next(c for c in self.query.components if c.variable == value.variable)
+        component = next(c for c in self.query.components if c.variable == variable)
         schema = self.query.schema
-        if all(schema.has(name, value.attribute) for name in component.types):
+        if all(schema.has(name, attribute) for name in component.types):
             return rows
         names, codes = row_types(self.events.table, schema)
-        has = np.array([schema.has(name, value.attribute) for name in names], np.bool_)
+        has = np.array([schema.has(name, attribute) for name in names], np.bool_)
         return np.where(has[codes[rows]], rows, np.int32(-1))
 
     # Programs

@@ -75,6 +75,14 @@ class Selected:
         at = offsets[:-1] if which in (Which.SINGLE, Which.FIRST) else offsets[1:] - 1
         return np.where(offsets[1:] > offsets[:-1], rows[np.clip(at, 0, len(rows) - 1)], np.int32(-1))
 
+    def numbered(self, variable: str, position: int) -> Rows:
+        """The event with this number, from 1, among those of a Kleene variable in each match; −1 where it is absent."""
+        rows, offsets = self.lists[variable]
+        at = offsets[:-1] + np.int32(position - 1)
+        if not len(rows):
+            return np.full(self.size, -1, np.int32)
+        return np.where(at < offsets[1:], rows[np.clip(at, 0, len(rows) - 1)], np.int32(-1))
+
     def covered(self, variable: str) -> tuple[Rows, Offsets]:
         """All events of a variable, and where those of each match begin."""
         if variable in self.lists:

@@ -46,7 +46,7 @@ def return_type(query: BoundQuery, value: Value, columns: pa.Schema) -> pa.DataT
         component = next(c for c in query.components if c.variable == value.variable)
         return variable_type(query, component, columns)
     same = isinstance(value, Attribute) or (
-        isinstance(value, Aggregate) and value.function in ("min", "max", "first", "last")
+        isinstance(value, Aggregate) and value.function in ("min", "max", "first", "last", "nth")
     )
     if same and isinstance(value, Attribute | Aggregate) and value.attribute in columns.names:
         return columns.field(value.attribute).type

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from kleene.kernels import arithmetic
 from kleene.kernels import opcodes as op
 from kleene.kernels.expression import Events, Groups, Ints, Texts
@@ -56,6 +58,8 @@ def accumulate(
         place = aggregation.places[slot]
         if function == op.COUNT:
             groups.ints[group, slot] += 1 if found == op.VALUE else 0
+        elif function > op.NTH:
+            _count_to(function - op.NTH, aggregation.kinds[slot], place, row, events, groups, group, slot, found)
         elif found != op.VALUE:
             groups.states[group, slot] = _without_value(function, found, groups.states[group, slot])
         elif aggregation.kinds[slot] == op.REALS:
@@ -66,6 +70,32 @@ def accumulate(
                 _add_string(function, value, texts.ranks, groups, group, slot)
             else:
                 _add_int(function, value, groups, group, slot)
+
+
+@inlined
+def _count_to(
+    position: int, kind: int, place: int, row: int, events: Events, groups: Groups, group: int, slot: int, found: int
+) -> None:
+    """Keep the value of one event by its number. The array that holds no values of this kind counts events up to it.
+
+    Counting stops there, so that runs which differ only in what came later have the same future.
+    """
+    number = groups.ints[group, slot] if kind == op.REALS else np.int64(groups.reals[group, slot])
+    if number == position:
+        return
+    number += 1
+    if number < position:
+        groups.states[group, slot] = op.NULL
+    else:
+        groups.states[group, slot] = found
+        if found == op.VALUE and kind == op.REALS:
+            groups.reals[group, slot] = events.reals[place, row]
+        elif found == op.VALUE:
+            groups.ints[group, slot] = events.ints[place, row]
+    if kind == op.REALS:
+        groups.ints[group, slot] = number
+    else:
+        groups.reals[group, slot] = number
 
 
 @inlined

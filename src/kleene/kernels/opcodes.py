@@ -67,6 +67,8 @@ MAX = 4
 FIRST = 5
 LAST = 6
 AGREED = 7
+# The value of one event by its number, which is added to this: `NTH + 6` keeps that of the sixth.
+NTH = 8
 
 # What an aggregate is over.
 INTS = 0

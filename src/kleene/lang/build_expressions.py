@@ -202,16 +202,17 @@ def _flat(node: Callable[..., tree.And | tree.Or], operands: list[Any]) -> tree.
     return build(node, tuple(flat), at=place_of(*operands), below=tuple(flat))
 
 
-def _index(variable: Token, index: tuple[str, list[Token]]) -> tree.Index | None:
+def _index(variable: Token, index: tuple[str, list[Token]]) -> tree.Index | tree.Nth | None:
     kind, tokens = index
     span = place_of(variable, *tokens)
-    hint = "an index is `1`, `i`, `i-1`, `a.LEN`, `..` or `..i-1`"
+    hint = "an index is a number from 1 on, `i`, `i-1`, `a.LEN`, `..` or `..i-1`"
     if kind == "brackets":
         return None
     if kind == "all":
         return tree.Index.ALL
-    if kind == "number" and tokens[0] == "1":
-        return tree.Index.FIRST
+    if kind == "number" and len(tokens[0]) < 10 and int(tokens[0]):
+        position = int(tokens[0])
+        return tree.Index.FIRST if position == 1 else tree.Nth(position)
     if kind == "name" and tokens[0] in ("i", "I"):
         return tree.Index.CURRENT
     if kind in ("previous", "so far") and tokens[0] in ("i", "I") and tokens[2] == "1":

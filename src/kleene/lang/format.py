@@ -229,7 +229,7 @@ def _equivalence_item(item: tree.EquivalenceItem) -> str:
     return _name(item.attribute) + value
 
 
-def _index(variable: str, index: tree.Index | None) -> str:
+def _index(variable: str, index: tree.Index | tree.Nth | None) -> str:
     if index is None:
         return ""
     return f"[{_name(variable)}.LEN]" if index is tree.Index.LAST else f"[{index.value}]"

@@ -110,6 +110,17 @@ class Index(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Nth:
+    """`a[6]`: one event of a Kleene variable by its number; `a[1]` is `Index.FIRST`."""
+
+    position: int
+
+    @property
+    def value(self) -> str:
+        return str(self.position)
+
+
+@dataclass(frozen=True, slots=True)
 class Literal(Node):
     value: int | float | str | bool | None
 
@@ -170,7 +181,7 @@ class Attribute(Node):
     """`a.x`, `a[1].x`, `a[..i-1].x`."""
 
     variable: str
-    index: Index | None
+    index: Index | Nth | None
     attribute: str
     # The places of its two names, for carets under one alone.
     variable_span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -182,7 +193,7 @@ class Events(Node):
     """`a[..]`, `a[..i-1]`, `a[]`, `a[i]`: events of a Kleene variable, without an attribute."""
 
     variable: str
-    index: Index | None
+    index: Index | Nth | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ _FUNCTIONS = {
     "first": op.FIRST,
     "last": op.LAST,
     "agreed": op.AGREED,
+    "nth": op.NTH,
 }
 _KINDS = {ValueType.FLOAT: op.REALS, ValueType.STRING: op.STRINGS}
 
@@ -35,7 +36,7 @@ def compile_aggregates(layout: Layout) -> AggregationPlan:
             continue
         column = column_named(accumulator.attribute, layout)
         kind = aggregate_kind(accumulator.function, column)
-        functions[slot] = _FUNCTIONS[accumulator.function]
+        functions[slot] = _FUNCTIONS[accumulator.function] + accumulator.position
         kinds[slot] = _KINDS.get(kind.type, op.INTS)
         columns[slot], places[slot] = column.index, column.place
         ordered |= kind.type is ValueType.STRING and accumulator.function in ("min", "max")

@@ -69,6 +69,16 @@ class Aggregate(Interned):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Nth(Aggregate):
+    """`a[6].x`: what one event of a Kleene variable has, by its number from 2 on; NULL where there are fewer.
+
+    An aggregate, since it is known for certain only when the variable's events are: the function is `nth`.
+    """
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Negative(Interned):
     operand: Value
     type: ValueType

@@ -21,7 +21,7 @@ from kleene.errors import (
 )
 from kleene.lang import tree
 from kleene.lang.aggregates import aggregate_named
-from kleene.pattern.expressions import Aggregate, Attribute, Literal, Scope, Value, Which
+from kleene.pattern.expressions import Aggregate, Attribute, Literal, Nth, Scope, Value, Which
 from kleene.pattern.nodes import Component, Kind
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import NUMERIC, ValueType, aggregate_type
@@ -104,7 +104,12 @@ class Names:
         return self.reference(component, node.index, node.attribute, node.span, node.attribute_span)
 
     def reference(
-        self, component: Component, index: tree.Index | None, attribute: str, span: Span, attribute_span: Span
+        self,
+        component: Component,
+        index: tree.Index | tree.Nth | None,
+        attribute: str,
+        span: Span,
+        attribute_span: Span,
     ) -> Value:
         if component.kind is not Kind.SINGLE and index is None and attribute.casefold() == "len":
             return Aggregate("count", component.variable, Scope.ALL, None, ValueType.INT)
@@ -119,15 +124,18 @@ class Names:
                     span,
                     hint=f"`{name}[1].{attribute}`, `{name}[{name}.LEN].{attribute}` or `avg({name}.{attribute})`",
                 )
+            if isinstance(index, tree.Nth):
+                nth = Nth("nth", component.variable, Scope.ALL, attribute, kind, index.position)
+                return self.placed(nth, span)
             return self.placed(Attribute(component.variable, _WHICH[index], attribute, kind), span)
         which = Which.MEMBER if component.kind is Kind.CLOSURE else Which.SINGLE
         return self.placed(Attribute(component.variable, which, attribute, kind), span)
 
-    def check_index(self, component: Component, index: tree.Index, span: Span) -> None:
+    def check_index(self, component: Component, index: tree.Index | tree.Nth, span: Span) -> None:
         if component.kind is not Kind.KLEENE:
             hint = f"declare it as `…+ {component.variable}[]`, or drop the index"
             raise NotKleene(f"`{component.variable}` is not a Kleene variable", span, hint=hint)
-        if index not in _WHICH:
+        if not isinstance(index, tree.Nth) and index not in _WHICH:
             raise AggregateMisuse(
                 "a range of events needs an aggregate", span, hint=f"`avg({component.variable}[{index.value}].x)`"
             )

@@ -22,6 +22,7 @@ from kleene.pattern.expressions import (
     IsNull,
     Literal,
     Negative,
+    Nth,
     OpenParameter,
     Scope,
     Truth,
@@ -116,6 +117,8 @@ def _value(value: Value) -> tree.Expression:
         case Attribute(variable, which, attribute):
             # The predicate of an event class speaks of the event without naming it.
             return tree.Attribute(variable, _INDEX.get(which), attribute) if variable else tree.Name(attribute)
+        case Nth(_, variable, _, attribute, _, position):
+            return tree.Attribute(variable, tree.Nth(position), str(attribute))
         case Aggregate(function, variable, scope, attribute):
             return tree.Call(function, (_covered(variable, scope, attribute),))
         case Negative(operand):

@@ -78,7 +78,8 @@ def _default_name(node: tree.Expression, place: int) -> str:
         case tree.Events(variable, _):
             return variable
         case tree.Attribute(variable, at, attribute):
-            return f"{variable}{'' if at is None else index.get(at, '')}_{attribute}"
+            number = f"_{at.position}" if isinstance(at, tree.Nth) else "" if at is None else index.get(at, "")
+            return f"{variable}{number}_{attribute}"
         case tree.Call(function, (argument,)):
             return f"{function.casefold()}_{_default_name(argument, place)}"
     return f"column_{place + 1}"

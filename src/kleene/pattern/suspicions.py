@@ -18,6 +18,7 @@ from kleene.pattern.expressions import (
     Constant,
     Literal,
     Negative,
+    Nth,
     Scope,
     Truth,
     Value,
@@ -40,6 +41,7 @@ def suspicions(query: tree.Query, scopes: Scopes, conditions: Conditions) -> tup
         *_constants(clauses, scopes),
         *_contradictions(conditions.positive, scopes),
         *_untested(clauses, scopes),
+        *_beyond(clauses, scopes),
         *_untyped_any(query, clauses, scopes),
         *_explosions(query, scopes),
     ]
@@ -195,6 +197,20 @@ def _untested(clauses: Iterable[Clause], scopes: Scopes) -> Iterator[QueryWarnin
                 yield Unreachable(
                     f"`{component.variable}` has at most one event, so `{component.variable}[i]` is never tested",
                     _span(clause, scopes),
+                )
+
+
+def _beyond(clauses: Iterable[Clause], scopes: Scopes) -> Iterator[QueryWarning]:
+    """`a[6]` of a closure that ends with the fifth event: NULL, and so is every comparison with it."""
+    for clause in clauses:
+        for reference in references(clause):
+            most = scopes.components[reference.variable].maximum
+            if isinstance(reference, Nth) and most is not None and reference.position > most:
+                name = reference.variable
+                yield AlwaysFalse(
+                    f"`{name}` has at most {most} events, so `{name}[{reference.position}]` is NULL",
+                    scopes.places.get(reference),
+                    f"the last is `{name}[{name}.LEN]`",
                 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Which, references
+from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Nth, Which, references
 from kleene.pattern.types import TIMES, ValueType
 
 # An identifier is a variable and which of its events.
@@ -39,6 +39,8 @@ class Accumulator:
     function: str
     variable: str
     attribute: str | None
+    # Of `nth`: the number of the event whose value is kept.
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +71,6 @@ def accumulators_of(reference: Aggregate | Agrees) -> tuple[Accumulator, ...]:
         return (Accumulator("agreed", variable, attribute),)
     if reference.function == "avg":
         return Accumulator("sum", variable, attribute), Accumulator("count", variable, attribute)
+    if isinstance(reference, Nth):
+        return (Accumulator("nth", variable, attribute, reference.position),)
     return (Accumulator(reference.function, variable, attribute),)

@@ -22,6 +22,7 @@ from kleene.pattern.expressions import (
     IsNull,
     Literal,
     Negative,
+    Nth,
     OpenParameter,
     Truth,
     Value,
@@ -144,6 +145,10 @@ def _aggregate(aggregate: Aggregate, environment: Environment) -> Any:
     events = _covered(environment, aggregate.variable)
     if aggregate.attribute is None:
         return len(events)
+    if isinstance(aggregate, Nth) and events:
+        # An event that is not there has no value; one whose type lacks the attribute makes it missing.
+        rest = events[aggregate.position - 1 :]
+        return _attribute(environment, rest[0], aggregate.attribute) if rest else None
     values = [v for v in _attributes(environment, events, aggregate.attribute) if v is not None and v is not MISSING]
     if aggregate.function == "count":
         return len(values)

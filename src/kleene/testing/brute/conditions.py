@@ -185,12 +185,12 @@ class Identifiers:
             case tree.Attribute(variable, index, attribute):
                 yield variable, self._phase(variable, index, attribute)
 
-    def _aggregate_phase(self, variable: str, index: Index | None) -> Phase:
+    def _aggregate_phase(self, variable: str, index: Index | tree.Nth | None) -> Phase:
         if variable not in self.lists:
             return Phase.BEGIN
         return Phase.TAKE if index is Index.SO_FAR else Phase.LEAVE
 
-    def _phase(self, variable: str, index: Index | None, attribute: str) -> Phase:
+    def _phase(self, variable: str, index: Index | tree.Nth | None, attribute: str) -> Phase:
         """A bare attribute of a closure chooses its members, as a take edge does."""
         if variable not in self.lists or index is Index.FIRST:
             return Phase.BEGIN

@@ -31,12 +31,14 @@ class Binding:
     params: Mapping[str, Any]
     turn: int = 0
 
-    def events(self, variable: str, index: Index | None) -> tuple[Event, ...]:
+    def events(self, variable: str, index: Index | tree.Nth | None) -> tuple[Event, ...]:
         """The events that a reference speaks of: one, several, or none when the variable is absent."""
         events = self.chosen.get(variable, ())
         match index:
             case Index.FIRST:
                 return events[:1]
+            case tree.Nth(position):
+                return events[position - 1 : position]
             case Index.LAST:
                 return events[-1:]
             case Index.CURRENT:
@@ -72,8 +74,10 @@ def evaluate(expression: tree.Expression, binding: Binding) -> Any:
     raise NotImplementedError(f"no value for {expression!r}")
 
 
-def _attribute(variable: str, index: Index | None, attribute: str, binding: Binding) -> Any:
+def _attribute(variable: str, index: Index | tree.Nth | None, attribute: str, binding: Binding) -> Any:
     events = binding.events(variable, index)
+    if isinstance(index, tree.Nth) and not events and binding.chosen.get(variable):
+        return None  # the variable is there, and has fewer events
     return binding.stream.value(events[0], attribute) if events else MISSING
 
 
@@ -126,7 +130,7 @@ def _aggregate(function: str, argument: tree.Expression, binding: Binding) -> An
     return _summary(function, values) if values else None
 
 
-def aggregated(argument: tree.Expression, owners: Mapping[str, str]) -> tuple[str, Index | None, str | None]:
+def aggregated(argument: tree.Expression, owners: Mapping[str, str]) -> tuple[str, Index | tree.Nth | None, str | None]:
     """The variable, index and attribute that an aggregate is over; no attribute means the events themselves."""
     match argument:
         case tree.Attribute(variable, index, attribute):

@@ -151,7 +151,8 @@ class Speaker:
         if self.taking and part is self.about:
             return self.rng.choice((f"{v}[i].{name}", f"{v}[i-1].{name}", f"{v}[i-1].{name}", f"{v}[1].{name}"))
         if part.role is Role.KLEENE:
-            return self.rng.choice((f"{v}[1].{name}", f"{v}[{v}.LEN].{name}"))
+            which = self.rng.choice(("1", f"{v}.LEN", "1", f"{v}.LEN", "2", "3"))
+            return f"{v}[{which}].{name}"
         return f"{v}.{name}"
 
     def _aggregate(self, part: Part, name: str) -> str:
