@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,14 @@ from kleene.pattern.parameters import check_parameters
 from kleene.plan.settings import Settings
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kleene.spark.streaming.live import Live
 
 _LOG = logging.getLogger("kleene")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outputs:
     """Everything that a query gives: matches, runs that timed out, and rows that were no events.
 
@@ -38,6 +40,24 @@ class Outputs:
     compressed: Any = None
     # Of a stream: events that came after the watermark had passed them.
     late: Any = None
+
+    def __repr__(self) -> str:
+        """`Outputs(matches=3, timeouts=1, bad_rows=0)`: how many rows each has, where that is known without a run."""
+        from kleene.frames.notebook import size_of
+
+        sizes = {name: size_of(result) for name, result in self._given()}
+        said = [f"{name}={'…' if size is None else size}" for name, size in sizes.items()]
+        return f"Outputs({', '.join(said)})"
+
+    def _repr_html_(self) -> str:
+        from kleene.frames.notebook import table_html
+
+        return "\n".join(table_html(name.replace("_", " "), result) for name, result in self._given())
+
+    def _given(self) -> list[tuple[str, Any]]:
+        """Its parts by name, without those that this query does not have."""
+        named = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
+        return [(name, result) for name, result in named if result is not None]
 
 
 class Query(pattern.Query):
@@ -312,6 +332,7 @@ def _in_process(
 ) -> Outputs:
     from kleene.evaluation import evaluate
     from kleene.frames.kinds import Kind, from_arrow, kind_of
+    from kleene.frames.notebook import Rows
     from kleene.frames.unseen import with_named_columns
 
     kind = kind_of(events)
@@ -324,6 +345,11 @@ def _in_process(
     made = evaluate(events, queries, schema=schema, several=several, settings=settings)
     if made.bad_rows.num_rows:
         _LOG.warning("%d rows are no events and were set aside", made.bad_rows.num_rows)
-    timeouts = None if made.timeouts is None else from_arrow(made.timeouts, shown)
-    compressed = None if made.compressed is None else from_arrow(made.compressed, shown)
-    return Outputs(from_arrow(made.matches, shown), timeouts, from_arrow(made.bad_rows, shown), compressed)
+
+    def given_as(table: pa.Table | None) -> Any:
+        if table is None:
+            return None
+        result = from_arrow(table, shown)
+        return Rows(result) if shown is Kind.ROWS else result
+
+    return Outputs(*map(given_as, (made.matches, made.timeouts, made.bad_rows, made.compressed)))

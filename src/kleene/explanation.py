@@ -15,7 +15,6 @@ from kleene.optimize.rewrites import REWRITES
 from kleene.pattern.explaining import explanation
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
-from kleene.plan.costs import Measured
 from kleene.plan.explain import plan_text
 from kleene.plan.mermaid import plan_mermaid
 from kleene.plan.physical import Plan, ReferencePlan
@@ -24,6 +23,8 @@ from kleene.plan.trees import TreePlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kleene.analysis import Analysis
 
 # The rules that make plans of lines, and those that make trees.
 _LINE_RULES = tuple(name for name, _ in RULES)
@@ -73,23 +74,28 @@ def explain_query(
     bound = query.bind(schema, checking=not analyze)
     open_ones = sorted(name for name in query.parameters if name not in query.params)
     used = settings or Settings()
-    measured: Sequence[Measured | None] | None = None
-    ran: list[str] = []
+    ran: Analysis | None = None
     if analyze:
+        from kleene.analysis import analyzed
+
         assert table is not None, "events that can be analysed are in this process"
-        plan, measured, ran = _analyzed(bound, used, table)
+        ran = analyzed(bound, used, table)
+        plan = ran.plan
     else:
         plan = _planned(bound, used, None if open_ones else table)
         if columns is not None and not open_ones and plan.fallback is None:
             plan = _compiled(bound, plan, columns, used)
     lines = [*explanation(bound, query.tree.within), "", "plan"]
-    lines += [f"  {line}".rstrip() for line in plan_text(plan, *_rules(bound, plan, used), measured)]
+    seen = (None, ()) if ran is None else (ran.measured, ran.counted)
+    lines += [f"  {line}".rstrip() for line in plan_text(plan, *_rules(bound, plan, used), *seen)]
     if columns is not None:
         lines += _on_spark(bound, columns, events, used)
     if open_ones:
         named = ", ".join(f":{name}" for name in open_ones)
         lines += ["", f"  It cannot run yet: {named} {'has' if len(open_ones) == 1 else 'have'} no value."]
-    return Explanation("\n".join([*lines, *ran]), plan_mermaid(plan))
+    if ran is not None:
+        lines += ["", *(f"  {line}" for line in ran.lines)]
+    return Explanation("\n".join(lines), plan_mermaid(plan))
 
 
 def _given(query: Query, events: Any, schema: Schema) -> tuple[pa.Schema, pa.Table | None, Schema]:
@@ -141,25 +147,6 @@ def _check_analyzable(events: Any) -> None:
             "analysing is done in this process, and these events are on Spark",
             hint="pass some of them: events.limit(100000).toArrow()",
         )
-
-
-def _analyzed(
-    query: BoundQuery, settings: Settings, table: pa.Table
-) -> tuple[Plan, Sequence[Measured | None] | None, list[str]]:
-    """The plan with which a run ended, what its parts did, and what came of it."""
-    from kleene.engine.engine import Engine
-    from kleene.plan.program import NotCompilable
-
-    try:
-        engine = Engine(query, settings)
-        engine.process(table)
-        engine.finish()
-    except NotCompilable as problem:
-        reason = ReferencePlan(str(problem))
-        return Plan(query, fallback=reason), None, ["", "  It did not run: the reference evaluator measures nothing."]
-    found, events = engine.statistics.matches, engine.statistics.rows - engine.statistics.bad
-    said = f"{found:,} {'match' if found == 1 else 'matches'} in {events:,} {'event' if events == 1 else 'events'}"
-    return engine.plan, engine.measured, ["", f"  It ran: {said}."]
 
 
 def _on_spark(query: BoundQuery, columns: pa.Schema, events: Any, settings: Settings) -> list[str]:

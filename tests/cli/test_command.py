@@ -133,6 +133,24 @@ def test_the_demo_in_this_process(kleene: Kleene, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out" / "shoplifting.parquet").num_rows == 3
 
 
+def test_the_demo_without_spark(kleene: Kleene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    ended = kleene("demo", "--events", "200", "--output", "out")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("PySpark is not installed, so this runs in this process")
+    assert "pip install 'kleene[spark]'" in ended.out
+    assert re.findall(r"^(\d+) found, (\d+) hidden", ended.out, re.MULTILINE) == [("3", "3"), ("1", "1"), ("2", "2")]
+
+
+def test_the_demo_on_a_spark_that_is_not_there(kleene: Kleene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    ended = kleene("demo", "--events", "200", "--output", "out", "--on", "spark")
+    assert ended.code == 1
+    assert "error[KL506]: PySpark is not installed" in ended.err
+    assert "pip install 'kleene[spark]'" in ended.err
+
+
 def test_the_demo_on_spark(spark: object, kleene: Kleene, tmp_path: Path) -> None:
     ended = kleene("demo", "--events", "300", "--output", "out")
     assert ended.code == 0, ended.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import pytest
 
@@ -132,8 +133,41 @@ def test_columns_decide_whether_conditions_compile() -> None:
     text = "PATTERN SEQ(A a, B b) WHERE a.x < b.x"
     assert "executor  reference evaluator" in kleene.explain(text, events=table).text
     ran = kleene.explain(text, events=table, analyze=True).text
-    assert ran.endswith("It did not run: the reference evaluator measures nothing.")
+    assert "It ran: 0 matches in 0 events." in ran
     assert "executor   stacks" in kleene.explain(text).text
+
+
+def test_a_run_on_stacks_counts_events_and_instances() -> None:
+    events = [{"type": kind, "ts": ts, "x": ts} for ts, kind in enumerate("AABBCA")]
+    ran = kleene.explain("PATTERN A a ; B b WHERE a.x > 0 AND b.x > a.x + 1 WITHIN 5", events=events, analyze=True).text
+    # a0 fails its own condition; b2 = a1 + 1 fails the one with a1.
+    assert "counted    a: 3 events, 2 kept, 2 instances on its stack, 1 failed a condition" in ran
+    assert "b: 2 events, 2 kept, 2 instances on its stack" in ran
+    assert "It ran: 1 match in 6 events." in ran
+    assert re.search(r"It took \d+\.\d{3} s", ran)
+
+
+def test_a_run_of_the_automaton_counts_runs() -> None:
+    events = [{"type": kind, "ts": ts} for ts, kind in enumerate("AAB")]
+    ran = kleene.explain("PATTERN A+ a[] ; B b WHERE skip_till_next_match { }", events=events, analyze=True).text
+    # [a0]; then [a0 a1] and [a1], which have the same future and are one.
+    assert "counted     a: 2 events, 2 kept, 2 runs reached it" in ran
+    assert "b: 1 event, 1 kept, 1 run reached it" in ran
+    assert "It ran: 2 matches in 3 events." in ran
+
+
+def test_a_run_on_the_reference_evaluator_counts_events() -> None:
+    events = [{"type": kind, "ts": ts, "x": Decimal(ts)} for ts, kind in enumerate("AABC")]
+    ran = kleene.explain("PATTERN A a ; B b WHERE a.x < b.x", events=events, analyze=True).text
+    assert "executor  reference evaluator" in ran
+    assert "counted   a: 2 events, 2 kept\n            b: 1 event, 1 kept" in ran
+    assert "It ran: 2 matches in 4 events." in ran
+
+
+def test_a_run_over_alternatives_counts_each() -> None:
+    events = [{"type": kind, "ts": ts} for ts, kind in enumerate("ACB")]
+    ran = kleene.explain("PATTERN A a ; C? c ; B b", events=events, analyze=True).text
+    assert ran.count("counted") == 2
 
 
 # The picture ---------------------------------------------------------------------------------------------------------

@@ -242,13 +242,16 @@ def demo(
         "demo-output"
     ),
     seed: Annotated[int, typer.Option("--seed", help="Another supermarket.")] = 1,
-    on: Annotated[Executor, typer.Option("--on", help="Run on a local Spark, or in this process.")] = Executor.spark,
+    on: Annotated[
+        Executor | None,
+        typer.Option("--on", help="Run on a local Spark (where PySpark is installed, by default), or in this process."),
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
     """Find thieves in a made-up supermarket.
 
     Shoplifters, misplaced goods and an overdose: three queries of the SASE paper (§2) over a made-up day of RFID
-    readings, on a local Spark.
+    readings, on a local Spark; without PySpark, in this process.
 
     \b
     Example:
@@ -257,7 +260,7 @@ def demo(
     """
     from kleene.cli.demo import run_demo
 
-    run_demo(events, seed, output, on_spark=on is Executor.spark)
+    run_demo(events, seed, output, on_spark=None if on is None else on is Executor.spark)
 
 
 @generate_app.command("supermarket")

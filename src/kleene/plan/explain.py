@@ -20,15 +20,18 @@ def plan_text(
     known: Sequence[str] = (),
     idle: Collection[str] = (),
     measured: Sequence[Measured | None] | None = None,
+    counted: Sequence[Sequence[Row]] = (),
 ) -> list[str]:
     """The plan, line by line.
 
     known      the rules of the optimiser for such a plan; those that it does not name and that are not idle were off
     idle       rules that were on and changed nothing
     measured   what each alternative did, where it ran
+    counted    likewise, as rows to show below it; of the reference evaluator, those of the whole query
     """
     if plan.fallback is not None:
-        return list(aligned([("executor", f"{REFERENCE}: {plan.fallback.reason}")]))
+        rows = [row for rows in counted for row in rows]
+        return list(aligned([("executor", f"{REFERENCE}: {plan.fallback.reason}"), *rows]))
     lines: list[str] = []
     for number, alternative in enumerate(plan.alternatives):
         costed = plan.costs[number] if plan.costs else None
@@ -37,7 +40,8 @@ def plan_text(
             lines.append("")
         if len(plan.alternatives) > 1:
             lines.append(f"alternative {number + 1} of {len(plan.alternatives)}: {pattern_text(plan, number)}")
-        lines += aligned([*_alternative(alternative, plan, costed, found), *_costs(plan, costed, found)])
+        rows = counted[number] if counted else ()
+        lines += aligned([*_alternative(alternative, plan, costed, found), *_costs(plan, costed, found), *rows])
     return [*lines, "", *aligned(_rules(plan, known, idle))]
 
 

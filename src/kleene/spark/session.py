@@ -58,11 +58,11 @@ def cluster_session(master: str, archive: Path | None, **conf: str) -> SparkSess
 
 
 def _session(master: str, configuration: Mapping[str, str]) -> SparkSession:
-    ensure_java()
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise MissingPackage("PySpark is not installed", hint="pip install 'kleene[spark]'") from None
+    ensure_java()
     builder = SparkSession.builder.master(master).appName("kleene")
     for name, value in configuration.items():
         builder = builder.config(name, value)

@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import dataclass
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,15 @@ class Found:
     seconds: float
 
 
-def run_demo(events: int, seed: int, output: Path, *, on_spark: bool) -> None:
-    """Make the supermarket, ask the three questions, show and keep the answers."""
+def run_demo(events: int, seed: int, output: Path, *, on_spark: bool | None) -> None:
+    """Make the supermarket, ask the three questions, show and keep the answers.
+
+    on_spark   None: where PySpark is installed
+    """
+    if on_spark is None:
+        on_spark = find_spec("pyspark") is not None
+        if not on_spark:
+            print("PySpark is not installed, so this runs in this process; on Spark after pip install 'kleene[spark]'.")
     began = time.perf_counter()
     made = supermarket(events, seed)
     path = output / "supermarket.parquet"

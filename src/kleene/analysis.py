@@ -1,0 +1,103 @@
+"""A run for its counts (`explain --analyze`): what each component saw and kept, how far runs came, and the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from kleene.engine.engine import Engine
+from kleene.engine.statistics import ComponentCounts
+from kleene.pattern.query import BoundQuery
+from kleene.plan.costs import Measured
+from kleene.plan.explain_lines import Row
+from kleene.plan.physical import Plan, ReferencePlan, SequencePlan
+from kleene.plan.program import NotCompilable
+from kleene.plan.settings import Settings
+from kleene.plan.trees import Alternative, TreePlan
+from kleene.testing.limits import Limits
+from kleene.testing.reference import evaluate, events_of
+from kleene.testing.timeline import Timeline, in_class
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The plan with which a run ended, and what was counted of it."""
+
+    plan: Plan
+    events: int
+    matches: int
+    seconds: float
+    # By alternative: what a tree measured, and rows of counts to show beside the plan.
+    measured: Sequence[Measured | None] | None = None
+    counted: Sequence[Sequence[Row]] = field(default=())
+
+    @property
+    def lines(self) -> list[str]:
+        """What came of it."""
+        found, events = _number(self.matches, "match", "matches"), _number(self.events, "event", "events")
+        return [f"It ran: {found} in {events}.", f"It took {self.seconds:.3f} s in this process, compiling included."]
+
+
+def analyzed(query: BoundQuery, settings: Settings, table: pa.Table) -> Analysis:
+    """Run a query over a table, on the engine or else on the reference evaluator."""
+    began = time.perf_counter()
+    try:
+        engine = Engine(query, settings)
+        engine.process(table)
+        engine.finish()
+    except NotCompilable as problem:
+        return _on_reference(query, table, str(problem))
+    seconds = time.perf_counter() - began
+    statistics, plan = engine.statistics, engine.plan
+    # Without an event no executor was made.
+    counts = statistics.components or ((),) * len(plan.alternatives)
+    rows = [_rows(alternative, known) for alternative, known in zip(plan.alternatives, counts, strict=True)]
+    return Analysis(plan, statistics.rows - statistics.bad, statistics.matches, seconds, engine.measured, rows)
+
+
+def _rows(alternative: Alternative, counts: Sequence[ComponentCounts]) -> list[Row]:
+    """`counted   a: 6 events, 4 kept, 4 instances`: one row a component."""
+    return [("" if place else "counted", _component(alternative, count)) for place, count in enumerate(counts)]
+
+
+def _component(alternative: Alternative, count: ComponentCounts) -> str:
+    facts = [_number(count.seen, "event", "events"), f"{count.passed:,} kept"]
+    if isinstance(alternative, SequencePlan):
+        facts.append(_number(count.reached, "instance on its stack", "instances on its stack"))
+    elif not isinstance(alternative, TreePlan):
+        facts.append(_number(count.reached, "run reached it", "runs reached it"))
+    facts += [
+        f"{number:,} {what}"
+        for number, what in (
+            (count.failed, "failed a condition with earlier events"),
+            (count.negated, "stopped by a negated event"),
+            (count.expired, "stood here when the window closed"),
+            (count.broken, "broken off"),
+        )
+        if number
+    ]
+    return f"{count.variable}: {', '.join(facts)}"
+
+
+def _on_reference(query: BoundQuery, table: pa.Table, reason: str) -> Analysis:
+    """The reference evaluator has no runs to count; events by component, matches and time are known of it, too."""
+    began = time.perf_counter()
+    events, bad = events_of(table, query.schema)
+    found = evaluate(query, events, Limits(), bad)
+    seconds = time.perf_counter() - began
+    timeline = Timeline.of(events, query.schema, (), query.partition)
+    rows = []
+    for place, component in enumerate(query.positives):
+        seen = [event for event in events if in_class(timeline, component, event)]
+        kept = sum(timeline.key(event) is not None for event in seen)
+        text = f"{component.variable}: {_number(len(seen), 'event', 'events')}, {kept:,} kept"
+        rows.append(("" if place else "counted", text))
+    plan = Plan(query, fallback=ReferencePlan(reason))
+    return Analysis(plan, len(events), len(found.matches), seconds, counted=[rows])
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
