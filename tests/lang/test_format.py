@@ -31,7 +31,8 @@ quantities = st.builds(
     | st.builds(tree.Parameter, st.sampled_from(["p", "q"])),
     st.sampled_from(["seconds", "hours", "ticks", "events"]),
 )
-attributes = st.builds(tree.Attribute, words, st.none() | st.sampled_from(tree.Index), words)
+numbered = st.builds(tree.Nth, st.integers(2, 999_999_999))
+attributes = st.builds(tree.Attribute, words, st.none() | st.sampled_from(tree.Index) | numbered, words)
 atoms = (
     literals
     | attributes

@@ -35,12 +35,12 @@ def table_html(title: str, result: Any) -> str:
     rows = _first(result)
     if not rows:
         return f"<p><b>{escape(title)}</b>: {size:,}</p>"
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in names)
-    body = "".join(f"<tr>{''.join(f'<td>{_cell(row.get(name))}</td>' for name in names)}</tr>" for row in rows)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{_cell(row.get(name))}</td>' for name in columns)}</tr>" for row in rows)
     more = f", of which these are the first {len(rows)}" if size > len(rows) else ""
-    title = f"<p><b>{escape(title)}</b>: {size:,}{more}</p>"
-    return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    caption = f"<p><b>{escape(title)}</b>: {size:,}{more}</p>"
+    return f"{caption}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def size_of(result: Any) -> int | None:

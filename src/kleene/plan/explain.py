@@ -30,8 +30,8 @@ def plan_text(
     counted    likewise, as rows to show below it; of the reference evaluator, those of the whole query
     """
     if plan.fallback is not None:
-        rows = [row for rows in counted for row in rows]
-        return list(aligned([("executor", f"{REFERENCE}: {plan.fallback.reason}"), *rows]))
+        executor = "executor", f"{REFERENCE}: {plan.fallback.reason}"
+        return list(aligned([executor, *(row for rows in counted for row in rows)]))
     lines: list[str] = []
     for number, alternative in enumerate(plan.alternatives):
         costed = plan.costs[number] if plan.costs else None
@@ -40,8 +40,8 @@ def plan_text(
             lines.append("")
         if len(plan.alternatives) > 1:
             lines.append(f"alternative {number + 1} of {len(plan.alternatives)}: {pattern_text(plan, number)}")
-        rows = counted[number] if counted else ()
-        lines += aligned([*_alternative(alternative, plan, costed, found), *_costs(plan, costed, found), *rows])
+        counts = counted[number] if counted else ()
+        lines += aligned([*_alternative(alternative, plan, costed, found), *_costs(plan, costed, found), *counts])
     return [*lines, "", *aligned(_rules(plan, known, idle))]
 
 
