@@ -131,7 +131,6 @@ def test_several_queries_show_what_they_return(kleene: Kleene, events: Path) -> 
     assert "gap=" in kleene("match", *queries, "-i", events, "-f", "table").out
 
 
-
 def test_streams_by_name(kleene: Kleene, tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("ts,tag\n1,7\n2,8\n")
     (tmp_path / "e.jsonl").write_text('{"ts": 5, "tag": 7, "gate": "north"}\n')

@@ -77,11 +77,11 @@ class Neighbours:
 
     def _as_one_stream(self, query: Query) -> Tables:
         """What the query would give if every stream were part of its input."""
-        columns = [
-            (name, table if "type" in table.column_names else table.append_column("type", pa.array([name] * len(table))))
+        typed = [
+            (name, table if name == TYPED else table.append_column("type", pa.array([name] * table.num_rows)))
             for name, table in self.streams.items()
         ]
-        return evaluate(concatenated(columns, hint=""), [query], schema=self.schema, several=True)
+        return evaluate(concatenated(typed, hint=""), [query], schema=self.schema, several=True)
 
 
 def neighbours(draw: random.Random) -> Neighbours | None:

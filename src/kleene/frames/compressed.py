@@ -151,7 +151,9 @@ def _graph_column(
     }
     parts = {
         "digest": _repeated(query.digest.hex(), pa.string(), size),
-        "variables": _repeated(_described(query, columns_of_input(query, table.schema)), kind.field("variables").type, size),
+        "variables": _repeated(
+            _described(query, columns_of_input(query, table.schema)), kind.field("variables").type, size
+        ),
     }
     for name, (of_row, values) in lists.items():
         parts[name] = pa.ListArray.from_arrays(_narrow(of_row), values, type=kind.field(name).type)

@@ -123,7 +123,8 @@ def several_schema(queries: Sequence[BoundQuery], columns: pa.Schema) -> pa.Sche
     for query in queries:
         if query.returns is None:
             continue
-        kind = pa.struct([(c.name, return_type(query, c.value, columns_of_input(query, columns))) for c in query.returns])
+        own = columns_of_input(query, columns)
+        kind = pa.struct([(column.name, return_type(query, column.value, own)) for column in query.returns])
         if returned.setdefault(query.name, kind) != kind:
             raise UnknownKind(f"two queries are called `{query.name}`", hint="give each a name of its own")
     if returned:

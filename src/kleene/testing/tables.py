@@ -78,9 +78,7 @@ def timeout_table(result: Result, table: pa.Table) -> pa.Table:
 
 def many_table(results: Sequence[Result], table: pa.Table) -> pa.Table:
     """The matches of several queries in one table: their events as (variable, position, event)."""
-    listed = [
-        (result.query, match_table(replace(result, query=result.query.listing()), table)) for result in results
-    ]
+    listed = [(result.query, match_table(replace(result, query=result.query.listing()), table)) for result in results]
     return several_table(listed, several_schema([query for query, _ in listed], table.schema))
 
 
