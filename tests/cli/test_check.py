@@ -241,7 +241,8 @@ def test_explain_runs_a_query_when_asked(kleene: Kleene, tmp_path: Path) -> None
     (tmp_path / "e.csv").write_text("type,ts,x\nA,1,2\nB,2,2\nB,3,1\n")
     out = kleene("explain", "PATTERN A a & B b WHERE a.x = b.x WITHIN 5", "-i", "e.csv", "--analyze").out
     assert "measured" in out
-    assert out.endswith("  It ran: 1 match in 3 events.\n")
+    assert "counted    a: 1 event, 1 kept" in out
+    assert "  It ran: 1 match in 3 events.\n  It took " in out
     nothing = kleene("explain", "PATTERN A & B", "--analyze")
     assert (nothing.code, nothing.out) == (2, "")
     assert "there are no events to run it on: -i FILE" in " ".join(nothing.err.split())

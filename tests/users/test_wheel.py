@@ -143,6 +143,13 @@ def test_the_first_match_with_an_empty_cache(installed: Path, tmp_path: Path, sc
     assert found["matches"] == expected()
 
 
+def test_the_demo_runs_without_extras(installed: Path, tmp_path: Path) -> None:
+    out = run(installed / "kleene", "demo", "--events", "200", "--output", "out", cwd=tmp_path)
+    assert out.startswith("PySpark is not installed, so this runs in this process")
+    assert "pip install 'kleene[spark]'" in out
+    assert "3 found, 3 hidden" in out
+
+
 # With extras -------------------------------------------------------------------------------------------------------
 
 
