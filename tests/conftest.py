@@ -20,7 +20,7 @@ LONG = (
     *("test_stream_pipeline.py", "test_stream_telling.py", "test_kafka.py", "test_random_pairs.py"),
     *("test_warm.py", "test_large_queries.py", "test_engine_agrees.py", "test_engine_agrees_on_outputs.py"),
     *("test_trees_agree.py", "test_tree_mutations.py", "test_mutations.py", "test_trees_on_streams.py"),
-    *("test_cache.py", "test_several_queries.py", "test_fuzz.py", "test_wheel.py"),
+    *("test_disjunctions_agree.py", "test_cache.py", "test_several_queries.py", "test_fuzz.py", "test_wheel.py"),
 )
 
 

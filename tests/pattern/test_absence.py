@@ -6,6 +6,7 @@ import pytest
 
 from kleene.pattern import Query
 from kleene.pattern.absence import holds_by_absence, presences
+from kleene.pattern.nodes import Sequence
 from kleene.pattern.query import BoundQuery
 
 BRANCHES = "((C c & A a) | (C e & B b)) ; D d"
@@ -33,7 +34,8 @@ def test_which_variables_a_match_can_have_together(names: str, expected: set[str
 def test_many_disjunctions_are_no_more_choices_than_the_names_tell_apart() -> None:
     """Sixty-four of them stand for 2⁶⁴ patterns."""
     pattern = bound(" ; ".join(f"(A a{number} | B b{number})" for number in range(8))).pattern
-    wide = type(pattern)(pattern.parts * 8)  # type: ignore[union-attr, call-arg]
+    assert isinstance(pattern, Sequence)
+    wide = Sequence(pattern.parts * 8)
     assert presences(wide, {"a0"}) == {frozenset(), frozenset({"a0"})}
 
 

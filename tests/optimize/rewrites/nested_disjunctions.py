@@ -63,6 +63,10 @@ class _Draft:
         where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
         window = f"{rng.randint(6, 14)}{' EVENTS' if self.luck(0.08) else ''}{rng.choice(('', ' INCLUSIVE'))}"
         output = " OUTPUT NON_OVERLAP" if self.luck(0.06) else ""
+        if self.luck(0.7):
+            # Which match it is its id says; columns of every variable take time.
+            shown = rng.sample(self.singles, 2)
+            output += " RETURN " + ", ".join(f"{name.text}.{rng.choice(('ts', 'x'))} AS {name.text}" for name in shown)
         types = None
         if self.luck(0.2):
             types = {name: set(_ATTRIBUTES - {rng.choice(("x", "s", "id"))}) for name in _TYPES}

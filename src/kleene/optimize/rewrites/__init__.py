@@ -41,7 +41,8 @@ def rewrite(
         changed = False
         for name, rule in rules:
             simpler = rule(logical, query)
-            if complexity(simpler.pattern) < complexity(logical.pattern):
+            # Patterns are interned: one that a rule leaves as it is is the same object.
+            if simpler.pattern is not logical.pattern and complexity(simpler.pattern) < complexity(logical.pattern):
                 logical, changed = simpler, True
                 used.add(name)
     return logical, tuple(name for name, _ in rules if name in used)
