@@ -16,6 +16,7 @@ from kleene.engine.ordering import Spans
 from kleene.engine.returned import check_returns, columns_returned
 from kleene.engine.strings import StringPool
 from kleene.engine.tables import match_table, timeout_table
+from kleene.engine.windows import NEVER
 from kleene.frames.streams import to_table
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
@@ -89,9 +90,11 @@ def compare(retained: Retained, whole: pa.Table, rng: random.Random) -> None:
         if rng.random() < 0.5:
             matches.sort(key=lambda match: match.end)
     if retained.query.timeouts is not None:
-        late = list(retained.result.timeouts)
+        late = list(retained.result.late)
         rng.shuffle(late)
-        made = timeout_table(retained.query, retained.table, retained.spans, retained.flat(late))
+        closed = np.array([NEVER if timeout.closed is None else timeout.closed for timeout in late], np.int64)
+        prefixes = retained.flat([timeout.prefix for timeout in late])
+        made = timeout_table(retained.query, retained.table, retained.spans, prefixes, closed)
         wanted = expected_tables.timeout_table(retained.result, whole)
         made.validate(full=True)
         assert made.schema == wanted.schema

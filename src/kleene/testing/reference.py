@@ -234,7 +234,7 @@ def _composites(result: Result, schema: Schema, first: int) -> list[Event]:
 def _timeout_events(result: Result, schema: Schema, first: int) -> list[Event]:
     """The events that a query makes of its timeouts: the key and how far the run came, when its window closed."""
     query = result.query
-    made = []
+    made: list[Event] = []
     for timeout in result.late:
         if timeout.closed is None:
             continue
