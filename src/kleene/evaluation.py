@@ -61,14 +61,14 @@ def evaluate(
     bound = bound_in_order(order, known)
     # Before the run, which may end in an exceeded budget that a warning explains.
     report_warnings([query for _, query in sorted(bound, key=itemgetter(0))])
-    _report_unseen_types(queries, table, given, frozenset(events) if kind_of(events) is Kind.STREAMS else frozenset())
+    report_unseen_types(queries, table, given, frozenset(events) if kind_of(events) is Kind.STREAMS else frozenset())
     if len(bound) > 1 or several:
         return _run_together(bound, table, len(known.streams), several, settings)
     query = bound[0][1]
     return _run(query, [(_INPUT, input_of(query.schema, table, len(known.streams)))], settings)
 
 
-def _report_unseen_types(queries: Sequence[Query], table: pa.Table, schema: Schema, streams: Collection[str]) -> None:
+def report_unseen_types(queries: Sequence[Query], table: pa.Table, schema: Schema, streams: Collection[str]) -> None:
     """Warn of types that a query names and that no event has."""
     # Tasks are silent: they know a part of the events.
     if not table.num_rows or schema.constant_type is not None or not _LOG.isEnabledFor(logging.WARNING):

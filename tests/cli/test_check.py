@@ -258,3 +258,20 @@ def test_every_example_can_be_explained(kleene: Kleene) -> None:
 def test_explain_of_a_wrong_query(kleene: Kleene) -> None:
     ended = kleene("explain", "PATTERN SEQ(A a, B b) WHERE z.x = 1")
     assert (ended.code, "KL202" in ended.err) == (1, True)
+
+
+def test_a_value_for_a_parameter_that_no_file_has(kleene: Kleene, tmp_path: Path) -> None:
+    (tmp_path / "one.kleene").write_text("PATTERN A a WHERE a.x < :low")
+    (tmp_path / "two.kleene").write_text("PATTERN A a WHERE a.x < :high")
+    assert kleene("check", "one.kleene", "two.kleene", "-p", "low=1", "-p", "high=2").code == 0
+    ended = kleene("check", "one.kleene", "two.kleene", "-p", "hihg=2")
+    assert (ended.code, "none of the queries has a parameter `:hihg`" in ended.err) == (1, True)
+
+
+def test_a_file_may_read_the_timeouts_of_another(kleene: Kleene, tmp_path: Path) -> None:
+    (tmp_path / "reader.kleene").write_text("PATTERN Late l ; A a WHERE [x] AND l.reached = 1")
+    (tmp_path / "maker.kleene").write_text("PATTERN A a ; B b WHERE [x] WITHIN 10 TIMEOUTS INTO Late")
+    assert kleene("check", "reader.kleene", "maker.kleene").code == 0
+    (tmp_path / "reader.kleene").write_text("PATTERN Late l WHERE l.y = 1")
+    ended = kleene("check", "reader.kleene", "maker.kleene")
+    assert (ended.code, "KL203" in ended.err) == (1, True)

@@ -192,6 +192,16 @@ def test_timeouts_and_bad_rows_go_to_files(kleene: Kleene, events: Path, tmp_pat
     assert kleene("match", "-q", QUERY, "-i", events, "--timeouts", "late.jsonl").code == 2
 
 
+def test_names_that_nothing_has(kleene: Kleene, events: Path) -> None:
+    ended = kleene("match", "-q", QUERY.replace("Register", "Registr"), "-i", events)
+    assert ended.code == 0
+    assert "warning[KL906]: no event is of type `Registr`, so that nothing is excluded" in ended.err
+    assert "did you mean `Register`?" in ended.err
+    for command in (["match", "-i", str(events), "-q"], ["explain"]):
+        ended = kleene(*command, "PATTERN Shelf a WHERE a.tag < :limit", "-p", "limit=5", "-p", "limits=6")
+        assert (ended.code, "error[KL211]: the query has no parameter `:limits`" in ended.err) == (1, True)
+
+
 def test_a_warning_of_the_query_is_shown(kleene: Kleene, events: Path) -> None:
     ended = kleene("match", "-q", "PATTERN SEQ(Shelf a, Exit c) WHERE a.tag = NULL", "-i", events)
     assert ended.code == 0

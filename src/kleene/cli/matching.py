@@ -19,6 +19,7 @@ from kleene.cli.showing import print_matches
 from kleene.errors import UnusableColumn
 from kleene.frames.files import write_stream, write_table
 from kleene.frames.rows import BadRow
+from kleene.frames.streams import reads, to_table
 from kleene.frames.unseen import with_named_columns
 from kleene.pattern import Query, Schema
 from kleene.pattern.feeding import declared_together
@@ -98,6 +99,7 @@ def find(events: Any, query: Query | Sequence[Query], schema: Schema, *, on_spar
     from kleene.spark.session import local_session
     from kleene.spark.types import spark_schema
 
+    _report_unseen_types(events, [query] if isinstance(query, Query) else query, schema)
     session = local_session()
 
     def frame(table: pa.Table) -> Any:
@@ -110,6 +112,15 @@ def find(events: Any, query: Query | Sequence[Query], schema: Schema, *, on_spar
     made = outputs(frames, query, schema=schema)
     timeouts = None if made.timeouts is None else made.timeouts.toArrow()
     return Outputs(made.matches.toArrow(), timeouts, made.bad_rows.toArrow())
+
+
+def _report_unseen_types(events: Any, queries: Sequence[Query], schema: Schema) -> None:
+    """Spark's tasks cannot warn of types that no event has; here the events still are."""
+    from kleene.evaluation import report_unseen_types
+
+    declared = declared_together(schema, queries)
+    table, given = to_table(events, declared, reads(queries, declared))
+    report_unseen_types(queries, table, given, frozenset(events) if isinstance(events, dict) else frozenset())
 
 
 @contextmanager

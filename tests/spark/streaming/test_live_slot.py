@@ -354,6 +354,21 @@ def test_queries_that_feed_each_other_share_a_slot(maker: str, reader: str) -> N
     assert set(expected.column("query").to_pylist()) == {"made", "read"}
 
 
+@pytest.mark.parametrize(
+    "reader", ["SEQ(S s, C c)", "SEQ(C c, S s)", "SEQ(A a, !(S s), C c)", "SEQ(C c, !(S s))", "S s & B b", "S s"]
+)
+def test_timeouts_feed_a_query_in_a_slot(reader: str) -> None:
+    made = Query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5 TIMEOUTS INTO S", name="made")
+    read = Query(f"PATTERN {reader} WHERE [id] WITHIN 20", name="read")
+    slot = Slot([made, read], Schema(), events("").schema, several=True, workers=3, failing=0.2)
+    rows = pa.concat_tables(list(fed(slot, batches=10, each=6)))
+    slot.batch(None, FAR)
+    expected = evaluate(rows, [made, read], several=True)
+    assert slot.rows("matches") == sorted(content(expected.matches))
+    assert slot.rows("timeouts") == sorted(content(expected.timeouts))
+    assert set(expected.matches.column("query").to_pylist()) == {"made", "read"}
+
+
 def test_several_queries_share_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of which need snapshots, and some none; one that no engine runs is evaluated again and again."""
     monkeypatch.setattr(live_slot, "_LEAST_LOG", 0)
