@@ -56,11 +56,11 @@ def test_lists_of_queries_agree_with_the_reference(record_property: Record) -> N
 
 @pytest.mark.slow
 def test_timeouts_that_feed_agree_with_the_reference(record_property: Record) -> None:
-    compared, compiled, matched = _compare("late", late_pair, range(600))
+    compared, compiled, matched = _compare("late", late_pair, range(300))
     said = f"{compared} pairs, {compiled} of them on the engine alone, {matched} of these with a match of the reader"
     record_property("counted", f"timeouts that feed queries, engine = reference: {said}")
-    assert compiled >= 300
-    assert matched >= 100
+    assert compiled >= 200
+    assert matched >= 45
 
 
 @pytest.mark.parametrize(
