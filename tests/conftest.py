@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+# Kernels are what is tested: none runs uncompiled by accident, and no process compiles in the background.
+os.environ.setdefault("KLEENE_WARM", "now")
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.spark.broker import Broker
@@ -18,7 +21,13 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 LONG = (
     *("test_kill.py", "test_cases_on_streams.py", "test_pairs_on_streams.py", "test_streams.py", "test_cluster.py"),
     *("test_stream_pipeline.py", "test_stream_telling.py", "test_kafka.py", "test_random_pairs.py"),
-    *("test_warm.py", "test_large_queries.py", "test_engine_agrees.py", "test_engine_agrees_on_outputs.py"),
+    *(
+        "test_first_answer.py",
+        "test_warm.py",
+        "test_large_queries.py",
+        "test_engine_agrees.py",
+        "test_engine_agrees_on_outputs.py",
+    ),
     *("test_trees_agree.py", "test_tree_mutations.py", "test_mutations.py", "test_trees_on_streams.py"),
     *("test_disjunctions_agree.py", "test_cache.py", "test_several_queries.py", "test_fuzz.py", "test_wheel.py"),
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from kleene.engine.engine import Engine
+from kleene.engine.run import run_engine
 from kleene.engine.statistics import ComponentCounts
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Measured
@@ -45,9 +45,7 @@ def analyzed(query: BoundQuery, settings: Settings, table: pa.Table) -> Analysis
     """Run a query over a table, on the engine or else on the reference evaluator."""
     began = time.perf_counter()
     try:
-        engine = Engine(query, settings)
-        engine.process(table)
-        engine.finish()
+        engine, _, _ = run_engine(query, table, settings)
     except NotCompilable as problem:
         return _on_reference(query, table, str(problem))
     seconds = time.perf_counter() - began

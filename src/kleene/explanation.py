@@ -121,11 +121,13 @@ def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> P
     if table is None or not table.num_rows or plan.fallback is not None:
         return plan
     from kleene.engine.engine import Engine
+    from kleene.engine.readiness import when_ready
     from kleene.plan.program import NotCompilable
 
     first = max(0, (table.num_rows - _LOOKED_AT) // 2)
+    sample = table.slice(first, _LOOKED_AT)
     with suppress(NotCompilable):
-        return Engine(query, settings).planned_for(table.slice(first, _LOOKED_AT))
+        return when_ready(lambda: Engine(query, settings).planned_for(sample), sample.num_rows, plan)
     return plan
 
 

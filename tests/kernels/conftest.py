@@ -3,54 +3,54 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
-import kleene
+from kleene.kernels.interpreting import Kernel, interpreted
 
 
 @dataclass(frozen=True)
 class Kernels:
-    arithmetic: ModuleType
-    expression: ModuleType
-    blocks: ModuleType
-    aggregates: ModuleType
-    counting: ModuleType
-    first_paths: ModuleType
+    arithmetic: ModuleType | SimpleNamespace
+    expression: ModuleType | SimpleNamespace
+    blocks: ModuleType | SimpleNamespace
+    aggregates: ModuleType | SimpleNamespace
+    counting: ModuleType | SimpleNamespace
+    first_paths: ModuleType | SimpleNamespace
 
 
-def _loaded() -> Kernels:
+def _modules() -> list[ModuleType]:
     names = ("arithmetic", "expression", "blocks", "aggregates", "counting", "first_paths")
-    return Kernels(*(importlib.import_module(f"kleene.kernels.{name}") for name in names))
+    return [importlib.import_module(f"kleene.kernels.{name}") for name in names]
 
 
 @pytest.fixture(scope="session")
 def compiled() -> Kernels:
-    return _loaded()
+    return Kernels(*_modules())
 
 
 @pytest.fixture(scope="session")
-def plain(compiled: Kernels) -> Kernels:
-    """What NUMBA_DISABLE_JIT=1 gives, beside the compiled kernels in one process."""
-    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("kleene.kernels")}
-    before = numba.config.DISABLE_JIT
-    numba.config.DISABLE_JIT = 1
-    try:
-        made = _loaded()
-    finally:
-        numba.config.DISABLE_JIT = before
-        for name in [name for name in sys.modules if name.startswith("kleene.kernels")]:
-            del sys.modules[name]
-        sys.modules.update(kept)
-        kleene.kernels = kept["kleene.kernels"]
-    assert not hasattr(made.expression.holds, "py_func")
-    return made
+def plain() -> Kernels:
+    """The same kernels, called within `interpreted()`."""
+    return Kernels(
+        *(SimpleNamespace(**{name: _plain(value) for name, value in vars(module).items()}) for module in _modules())
+    )
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, Kernel):
+        return value
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        with interpreted():
+            return value(*arguments, **named)
+
+    return call
 
 
 @pytest.fixture(autouse=True)

@@ -301,6 +301,26 @@ def archive(
 
 
 @app.command()
+def warm() -> None:
+    """Compile everything now that Kleene would compile when it is first needed.
+
+    Kleene's inner loops are compiled once for a machine, not for a query, and kept on disk. Without this command the
+    first queries run uncompiled while a process in the background compiles. Use it where that is no good: when an image
+    is built, or on each machine of a cluster, as the user that may write where Kleene is installed. NUMBA_CACHE_DIR
+    names another place. It takes a minute or two; a second time, nothing.
+
+    \b
+    Example:
+      kleene warm
+      RUN pip install kleene && kleene warm        # in a Dockerfile
+      NUMBA_CACHE_DIR=/shared/kernels kleene warm
+    """
+    from kleene.cli.warming import compile_all
+
+    compile_all()
+
+
+@app.command()
 def doctor() -> None:
     """Look at this installation and say what is wrong with it.
 

@@ -24,7 +24,7 @@ from rich.text import Text
 
 from kleene.spark.java import JavaNotFound, find_java
 
-CORE = ("pyarrow", "lark", "numpy", "rich", "typer")
+CORE = ("pyarrow", "lark", "numpy", "numba", "rich", "typer")
 MINIMUM_PYTHON = (3, 11)
 _INTERPRETER_SECONDS = 20
 
@@ -53,6 +53,7 @@ def report() -> list[Check]:
         _python(),
         _kleene(),
         *(_core(name, bounds.get((name, ""), "")) for name in CORE),
+        _kernels(),
         *(_optional(name, extra, bounds.get((name, extra), "")) for name, extra in optional),
         _java(needed=has_spark),
         *([_worker_python(os.environ)] if has_spark else []),
@@ -110,6 +111,27 @@ def _core(name: str, wanted: str) -> Check:
     except Exception as problem:  # a damaged package may raise anything on import
         return Check(name, f"{version}, but cannot be imported: {problem}", False, f"Install it again: {repair}")
     return Check(name, version, True)
+
+
+def _kernels() -> Check:
+    """What is compiled, and where it is kept."""
+    try:
+        from kleene.engine import warming
+
+        folder = warming.folder()
+        if folder is None:
+            advice = "Each process compiles what it needs: set NUMBA_CACHE_DIR to a folder that can be written"
+            return Check("kernels", "no folder can be written to keep them", False, advice, needed=False)
+        if warming.all_kept():
+            return Check("kernels", f"all compiled, kept in {folder}", True)
+        kept, total = warming.count_kept()
+        number = f"{kept} of {total} compiled" if kept else "none compiled yet"
+        if warming.is_under_way():
+            return Check("kernels", f"{number}, being compiled now, kept in {folder}", True)
+    except Exception as problem:  # of packages that are damaged, which have lines of their own
+        return Check("kernels", f"cannot be loaded: {problem}", False, "Repair the packages above first.", needed=False)
+    advice = "The first queries run uncompiled, or wait; to compile now: kleene warm"
+    return Check("kernels", f"{number}, kept in {folder}", False, advice, needed=False)
 
 
 def _optional(name: str, extra: str, wanted: str) -> Check:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import typer
 from kleene.api import Outputs, outputs
 from kleene.cli.inputs import events_from, params_from, query_from, schema_from
 from kleene.cli.showing import print_matches
+from kleene.cli.warming import working
 from kleene.errors import UnusableColumn
 from kleene.frames.files import write_stream, write_table
 from kleene.frames.rows import BadRow
@@ -121,18 +121,6 @@ def _report_unseen_types(events: Any, queries: Sequence[Query], schema: Schema) 
     declared = declared_together(schema, queries)
     table, given = to_table(events, declared, reads(queries, declared))
     report_unseen_types(queries, table, given, frozenset(events) if isinstance(events, dict) else frozenset())
-
-
-@contextmanager
-def working(text: str) -> Iterator[None]:
-    """Say on a terminal that work goes on."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"{text} …"):
-        yield
 
 
 # Output ------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 from kleene.diagnosis.stream import Stream
 from kleene.diagnosis.trees import TreeWording
 from kleene.diagnosis.wording import Wording, counted
-from kleene.engine.engine import Engine
+from kleene.engine.run import run_engine
 from kleene.errors import UnknownKind
 from kleene.frames.arrow import schema_on
 from kleene.frames.kinds import on_spark
@@ -33,9 +33,7 @@ def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
     bound = query.bind(schema_on(table.schema, given))
     try:
         # What another plan counted would be lost.
-        engine = Engine(bound, Settings(adapting=Adapting(on=False)))
-        engine.process(table)
-        engine.finish()
+        engine, _, _ = run_engine(bound, table, Settings(adapting=Adapting(on=False)))
     except NotCompilable as reason:
         return f"why is not available: `{bound.name}` runs on the reference evaluator, which counts nothing ({reason})"
     statistics, plan = engine.statistics, engine.plan

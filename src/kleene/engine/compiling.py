@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from kleene.engine.engine import Engine
+from kleene.kernels.interpreting import interpreted
 from kleene.pattern.query import BoundQuery
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
@@ -13,9 +14,11 @@ from kleene.plan.settings import Settings
 def why_not_compiled(query: BoundQuery, columns: pa.Schema, settings: Settings | None = None) -> str | None:
     """Why a query must stay on the reference evaluator; None when it need not."""
     try:
-        engine = Engine(query, settings)
-        engine.process(columns.empty_table())
-        engine.finish()
+        # No event is matched, which takes no compiler.
+        with interpreted():
+            engine = Engine(query, settings)
+            engine.process(columns.empty_table())
+            engine.finish()
     except NotCompilable as problem:
         return str(problem)
     return None

@@ -1,18 +1,20 @@
-"""Compile the kernels once, so that no first match waits for it: `python -m kleene.engine.warm`, part of set-up.
+"""Compile the kernels once, so that no first match waits for it: what `kleene warm` and the background do.
 
 Kernels are compiled for kinds of arrays, not for queries; together these queries need every kernel, for every kind.
 """
 
 from __future__ import annotations
 
-import logging
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from kleene.engine.engine import Engine
+from kleene.engine.warming import stamp
 from kleene.frames.arrow import schema_on
 from kleene.optimize.trees.building import build
 from kleene.optimize.trees.options import options
@@ -21,8 +23,6 @@ from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Plan
 from kleene.plan.settings import Budget, Policy, Settings
-
-_LOG = logging.getLogger("kleene")
 
 _SEQUENCE = "PATTERN SEQ(A a, !(B b), C c) WHERE [id] AND a.x > 0 AND c.x > a.x"
 _RISING = "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { [id] AND a[i].x > a[i-1].x }"
@@ -115,15 +115,24 @@ def events() -> pa.Table:
     )
 
 
-def warm() -> float:
-    """Run a small query on every kernel; how many seconds it took."""
+def warm(begins: Callable[[int, str], None] = lambda number, what: None) -> float:
+    """Run a small query on every kernel, and leave a stamp that says so; how many seconds it took.
+
+    begins   called before each of `WARMINGS` with its place among them and what is compiled
+    """
     began = time.perf_counter()
-    for number, warming in enumerate(WARMINGS, 1):
-        before = time.perf_counter()
-        _run(warming, events())
-        spent = time.perf_counter() - before
-        _LOG.info("%2d of %d in %4.1f s: %s", number, len(WARMINGS), spent, warming.what)
+    for number, each in enumerate(WARMINGS):
+        begins(number, each.what)
+        _run(each, events())
+    stamp()
     return time.perf_counter() - began
+
+
+def beside() -> None:
+    """Compile while somebody works: they go first."""
+    with suppress(OSError, AttributeError):
+        os.nice(10)
+    warm()
 
 
 def _run(warming: Warming, table: pa.Table) -> None:
@@ -141,8 +150,3 @@ def _shapes(query: BoundQuery) -> Iterator[Plan]:
     (option,) = options(query)
     for shape in all_shapes(option, query.partition):
         yield Plan(query, (build(query, option, shape),))
-
-
-if __name__ == "__main__":
-    logging.basicConfig(format="%(message)s", level=logging.INFO)
-    _LOG.info("kernels are compiled and kept, in %.0f s", warm())

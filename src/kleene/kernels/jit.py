@@ -6,22 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar, cast
 
-import numba
 from numba.core import cgutils, config, types
-from numba.extending import intrinsic
+from numba.core.registry import CPUDispatcher
+from numba.extending import lower_builtin, type_callable
 
-from kleene.kernels.keeping import KernelCache
+from kleene.kernels.interpreting import Kernel
+from kleene.kernels.keeping import KernelCache, Unkept
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
+# Nobody calls a kernel from C.
+_OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+# Every kernel of the modules that are loaded.
+kernels: list[Kernel] = []
+
 
 def compiled(function: F) -> F:
     """A kernel that Python calls."""
-    return _kept(function, numba.njit(nogil=True, error_model="numpy")(function))
+    return _kernel(function, {})
 
 
 def inlined(function: F) -> F:
@@ -29,10 +35,66 @@ def inlined(function: F) -> F:
 
     Passing twenty arrays to a function costs more (30 ns) than most conditions.
     """
-    return _kept(function, numba.njit(nogil=True, error_model="numpy", forceinline=True)(function))
+    return _kernel(function, {"forceinline": True})
 
 
-def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
+    """Numba's dispatcher, which compiles less often: for fewer kinds of arguments, and in one process at a time."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What another kernel calls: for integers of any width, or known beforehand, that of 64 bits is compiled.
+
+        Otherwise `f(0)`, `f(n)` and `f(array_of_int32[n])` would be three kernels.
+        """
+        return super().get_call_template(tuple(map(_widened, args)), {name: _widened(kws[name]) for name in kws})
+
+    def compile(self, sig: Any) -> Any:
+        try:
+            return super().compile(sig)
+        finally:
+            self._cache.done()
+
+
+def _widened(kind: Any) -> Any:
+    plain = types.unliteral(kind)
+    return types.int64 if isinstance(plain, types.Integer) and plain.signed else plain
+
+
+def _kernel(function: F, options: dict[str, bool]) -> F:
+    if config.DISABLE_JIT:
+        return function
+    dispatcher = KernelDispatcher(function, targetoptions={**_OPTIONS, **options})
+    try:
+        dispatcher._cache = KernelCache(function)
+    except RuntimeError:
+        dispatcher._cache = Unkept(function)
+    kernels.append(Kernel(function, dispatcher))
+    return cast(F, kernels[-1])
+
+
+def borrowed(value: T) -> T:
+    """The same arrays, uncounted: a kernel's caller holds them as long as it runs.
+
+    Otherwise each time that an array is handed to a part of a kernel, or taken out of a tuple, an atomic counter
+    goes up and down again, which took half of the time of a run's step.
+    """
+    return value
+
+
+@type_callable(borrowed)  # type: ignore[untyped-decorator]
+def _type_borrowed(context: Any) -> Any:
+    def typer(value: Any) -> Any:
+        return value
+
+    return typer
+
+
+@lower_builtin(borrowed, types.Any)  # type: ignore[untyped-decorator]
+def _lower_borrowed(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _uncounted(context, builder, signature.args[0], arguments[0])
+
+
+def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """The value without the counts of who holds its arrays."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
@@ -41,35 +103,6 @@ def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
         return array._getvalue()
     if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
         parts = cgutils.unpack_tuple(builder, value, len(kind))
-        made = [_borrowed(context, builder, one, part) for one, part in zip(kind.types, parts, strict=True)]
-        return context.make_tuple(builder, kind, made)
+        uncounted = [_uncounted(context, builder, one, part) for one, part in zip(kind.types, parts, strict=True)]
+        return context.make_tuple(builder, kind, uncounted)
     return value
-
-
-if config.DISABLE_JIT:
-
-    def borrowed(value: T) -> T:
-        return value
-
-else:
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def borrowed(typing: Any, value: Any) -> Any:
-        """The same arrays, uncounted: a kernel's caller holds them as long as it runs.
-
-        Otherwise each time that an array is handed to a part of a kernel, or taken out of a tuple, an atomic counter
-        goes up and down again, which took half of the time of a run's step.
-        """
-
-        def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return _borrowed(context, builder, signature.args[0], arguments[0])
-
-        return value(value), write
-
-
-def _kept(function: F, dispatcher: Any) -> F:
-    if dispatcher is not function:
-        # Where no folder can be written, kernels are compiled anew in each process.
-        with suppress(RuntimeError):
-            dispatcher._cache = KernelCache(function)
-    return cast(F, dispatcher)

@@ -27,6 +27,7 @@ from kleene.pattern.parameters import check_parameters
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
+from kleene.spark.compiling import compile_beside
 from kleene.spark.division import divide, exchanged
 from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
@@ -165,6 +166,7 @@ def prepare(
     if numbered.frame.isStreaming:
         raise UnknownKind("this Spark data frame is a stream", hint="`kleene.match` and `kleene.live` take streams")
     warn_of_reference(bound)
+    compile_beside(numbered.frame.sparkSession)
     routes = _routes(bound, numbered.columns, settings, several=several)
     good = numbered.where(why_bad(numbered, given).isNull())
     # One table of several queries shows events whole, whatever they return.

@@ -6,6 +6,7 @@ Set `spark.python.daemon.module` to `kleene.spark.daemon`. Nothing may be printe
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import suppress
 from importlib import import_module
 
@@ -31,6 +32,8 @@ def load() -> None:
 if __name__ == "__main__":
     from pyspark.daemon import manager
 
+    # Workers inherit it: what they need is compiled by whoever set them up, or by one of them.
+    os.environ.setdefault("KLEENE_WARM", "0")
     with suppress(Exception):
         load()
     manager()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +19,15 @@ import pyarrow.compute as pc
 
 from kleene.engine.compiling import why_not_compiled
 from kleene.engine.engine import Batch, Engine
+from kleene.engine.readiness import when_ready
+from kleene.engine.warming import all_kept
 from kleene.evaluation import evaluate
 from kleene.frames.arrow import as_integers, schema_on, with_columns
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import several_schema, several_table
 from kleene.frames.type_names import types_among
 from kleene.lang.tree import OutputMode
+from kleene.optimize.planner import plan_query
 from kleene.pattern.feeding import bound_in_order, families, in_dependency_order
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
@@ -181,9 +185,18 @@ class _Counted:
 
 
 def _in_pieces(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Made]:
+    batches = _batches(tables)
+    batch, watermark = next(batches)
+    if watermark is not None or all_kept():
+        return _from_engines(work, part, chain([(batch, watermark)], batches))
+    plans = [plan_query(asked(work, part, number), work.settings) for number in part.queries]
+    return iter(when_ready(lambda: list(_from_engines(work, part, [(batch, None)])), batch.num_rows, *plans))
+
+
+def _from_engines(work: Work, part: Part, batches: Iterable[tuple[pa.Table, int | None]]) -> Iterator[Made]:
     engines = {number: Engine(asked(work, part, number), work.settings) for number in part.queries}
     rank = 0
-    for batch, watermark in _batches(tables):
+    for batch, watermark in batches:
         for number, engine in engines.items():
             given = [engine.process(batch, watermark)]
             if watermark is None:

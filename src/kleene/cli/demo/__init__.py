@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.api import match
-from kleene.cli.matching import working
 from kleene.cli.showing import print_matches
+from kleene.cli.warming import working
 from kleene.frames.files import write_table
 from kleene.frames.supermarket import MISPLACED, OVERDOSE, SHOPLIFTING, supermarket
 from kleene.pattern import Query

@@ -17,6 +17,7 @@ from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
 from kleene.spark.batch import Prepared, bind, stream_names, why_bad
+from kleene.spark.compiling import compile_beside
 from kleene.spark.numbered import UNREADABLE, Numbered
 from kleene.spark.routing import routes_of
 from kleene.spark.streaming.division import bad_columns, divide_stream, stream_routes
@@ -62,6 +63,7 @@ def prepare_stream(
     streams, given, nothing, bound = bind(events, queries, schema=schema, several=several)
     numbered = united(streams)
     check_runs(bound, numbered.columns, settings)
+    compile_beside(numbered.frame.sparkSession)
     known = bound[0].schema
     wrong = why_bad(numbered, given)
     wrong = functions.when(wrong.isNotNull(), wrong).when(

@@ -1,0 +1,138 @@
+"""How a query runs while kernels are not compiled yet: few events uncompiled, more with a word on what takes so long.
+
+The events decide where to begin, the clock where to end: a query may have more matches than events, and what does not
+end within seconds is begun again with compiled kernels.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from kleene.engine import warming
+from kleene.kernels.interpreting import OutOfTime, interpreted
+from kleene.kernels.keeping import observers
+from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
+from kleene.plan.trees import TreePlan
+
+_LOG = logging.getLogger("kleene")
+T = TypeVar("T")
+
+# Of these, uncompiled kernels match 10,000 a second in a closure and 25,000 in a sequence.
+MOST_EVENTS = 20_000
+MOST_SECONDS = 2.0
+# A process that has spent so much in uncompiled kernels compiles those that it needs, which takes little longer.
+_PATIENCE = 15.0
+
+
+class Share(NamedTuple):
+    """How many kernels an executor needs, and how long they take to compile."""
+
+    kernels: int
+    seconds: int
+
+
+SHARES = {SequencePlan: Share(40, 20), AutomatonPlan: Share(90, 40), TreePlan: Share(70, 30)}
+
+# What a show of progress is called with: how many kernels were compiled, of about how many, in about how many seconds.
+Progress = Callable[[int, Share], None]
+
+
+@dataclass
+class _Process:
+    """What this process did so far."""
+
+    uncompiled_seconds: float = 0.0
+    # Executors whose kernels were compiled, or found kept.
+    compiled: set[type] = field(default_factory=set)
+    # Whether somebody was told that tasks may wait.
+    warned: bool = False
+
+
+_PROCESS = _Process()
+
+
+def when_ready(work: Callable[[], T], events: int, *plans: Plan) -> T:
+    """What some work gives, of which nothing remains when it fails: it may be done twice.
+
+    events   how many it goes through
+    plans    what it runs
+    """
+    executors = {type(alternative) for plan in plans for alternative in plan.alternatives}
+    if warming.all_kept() or executors <= _PROCESS.compiled:
+        return work()
+    warming.begin()
+    if events <= MOST_EVENTS and _PROCESS.uncompiled_seconds < _PATIENCE and os.environ.get(warming.VARIABLE) != "now":
+        began = time.perf_counter()
+        try:
+            with interpreted(MOST_SECONDS):
+                return work()
+        except OutOfTime:
+            _LOG.info("uncompiled kernels did not finish within %g s: compiled ones begin again", MOST_SECONDS)
+        finally:
+            _PROCESS.uncompiled_seconds += time.perf_counter() - began
+    with _announced(executors):
+        result = work()
+    _PROCESS.compiled |= executors
+    return result
+
+
+def before_tasks() -> None:
+    """Begin to compile what Spark's tasks will need, and say once what they may wait for: they are mute themselves."""
+    if warming.all_kept():
+        return
+    warming.begin()
+    if not _PROCESS.warned:
+        _PROCESS.warned = True
+        _LOG.warning(
+            "kernels are compiled, once: until then tasks on many events may wait for a minute (`kleene warm`)"
+        )
+
+
+# Who shows progress instead of the log.
+_SHOWS: ContextVar[Progress | None] = ContextVar("shows", default=None)
+
+
+@contextmanager
+def shown_by(progress: Progress) -> Iterator[None]:
+    """Let somebody show how compiling goes on, instead of one line in the log."""
+    token = _SHOWS.set(progress)
+    try:
+        yield
+    finally:
+        _SHOWS.reset(token)
+
+
+@contextmanager
+def _announced(executors: Sequence[type] | set[type]) -> Iterator[None]:
+    """Say that kernels are compiled, when the first of them is."""
+    shares = [SHARES[executor] for executor in executors]
+    share = max(shares, key=lambda one: one.seconds, default=SHARES[SequencePlan])
+    progress = _SHOWS.get() or _log
+    done = -1
+
+    def observe(_: str) -> None:
+        nonlocal done
+        done += 1
+        progress(done, share)
+
+    observers.append(observe)
+    try:
+        yield
+    finally:
+        observers.remove(observe)
+
+
+def _log(done: int, share: Share) -> None:
+    if done == 0:
+        where = warming.folder()
+        kept = "; no folder can be written to keep them, so each process does" if where is None else ""
+        _LOG.warning("compiling kernels, once, about %d s%s", share.seconds, kept)
+    elif done % 20 == 0:
+        _LOG.info("compiled %d of about %d kernels", done, max(share.kernels, done))

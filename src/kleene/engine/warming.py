@@ -1,0 +1,113 @@
+"""Kernels compiled beside a user's work: whether all are kept, and a process in the background that makes it so.
+
+The first query after an installation does not wait for the compiler (docs/decisions/013-first-answer.md); this is what
+spares the next one the wait.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import pkgutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from numba.core import config
+
+from kleene import kernels as package
+from kleene.kernels import locking
+from kleene.kernels.arithmetic import add
+from kleene.kernels.interpreting import Kernel
+from kleene.kernels.jit import kernels
+from kleene.kernels.stamp import stamp_name
+
+_LOG = logging.getLogger("kleene")
+
+# 0: no process in the background. `now`: what is needed is compiled at once, and nothing runs uncompiled meanwhile.
+VARIABLE = "KLEENE_WARM"
+# Found where this package is, after everything else; nothing beside the working directory is imported.
+_PROGRAM = "import sys; sys.path.append({0!r}); from kleene.engine.warm import beside; beside()"
+_LOCK = "warm-up.lock"
+_ready = False
+
+
+def folder() -> Path | None:
+    """Where compiled kernels are kept; None where no folder can be written."""
+    return add.dispatcher._cache.folder if isinstance(add, Kernel) else None
+
+
+def all_kept() -> bool:
+    """Whether every kernel is compiled and kept, or none ever is: one look for a file, and none once it was there."""
+    global _ready
+    if not _ready:
+        kept = folder()
+        _ready = bool(config.DISABLE_JIT) or (kept is not None and (kept / stamp_name()).exists())
+    return _ready
+
+
+def count_kept() -> tuple[int, int]:
+    """How many kernels are kept, for some arguments at least, and how many there are."""
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return sum(kernel.dispatcher._cache.holds_some for kernel in kernels), len(kernels)
+
+
+def stamp() -> None:
+    """Say that every kernel is kept."""
+    kept = folder()
+    if kept is None:
+        return
+    with suppress(OSError):
+        for old in kept.glob("kernels-*.all"):
+            old.unlink()
+        (kept / stamp_name()).touch()
+
+
+def is_under_way() -> bool:
+    """Whether a process compiles in the background now."""
+    kept = folder()
+    return kept is not None and locking.is_taken(kept / _LOCK)
+
+
+def begin() -> bool:
+    """Compile all kernels in a process of its own, with low priority; False when none is started: one may be at it."""
+    kept = folder()
+    if kept is None or not _may_begin():
+        return False
+    try:
+        lock = locking.take(kept / _LOCK)
+    except OSError:
+        return False
+    if lock is None:
+        return False
+    try:
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM.format(str(Path(__file__).parents[2]))],
+            cwd=kept,
+            env={**os.environ, VARIABLE: "now"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            # It holds the lock from its first moment to its last, however it ends.
+            pass_fds=(lock,),
+        )
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    _LOG.info("kernels are compiled in the background, once, and kept in %s", kept)
+    return True
+
+
+def _may_begin() -> bool:
+    if os.environ.get(VARIABLE) in ("0", "now") or os.environ.get("CI"):
+        return False
+    # A program that holds Python within it would be started a second time.
+    if getattr(sys, "frozen", False) or "python" not in Path(sys.executable or "").name.lower():
+        return False
+    spark = sys.modules.get("pyspark")
+    return spark is None or spark.TaskContext.get() is None
