@@ -20,7 +20,6 @@ from tests.engine.quick_agreement import run as run_agreement
 
 from kleene import kernels
 from kleene.engine.engine import Engine
-from kleene.kernels import identity
 from kleene.kernels.identity import mixed
 from kleene.kernels.interpreting import OutOfTime, interpreted
 from kleene.kernels.jit import kernels as known_kernels
@@ -176,15 +175,16 @@ def test_uncompiled_kernels_end_when_their_time_is_over() -> None:
     query, table = bound("PATTERN SEQ(C+ c[], B b) WITHIN 500"), events(MANY)
     with pytest.raises(OutOfTime), interpreted(seconds=0.2):
         outputs(query, table)
-    python_files: list[str] = []
+    functions_called: list[str] = []
 
     def called(frame: FrameType, event: str, _: object) -> None:
-        python_files.append(frame.f_code.co_filename)
+        functions_called.append(frame.f_code.co_name)
 
     sys.setprofile(called)
     try:
         mixed(np.zeros(3, np.uint64))
     finally:
         sys.setprofile(None)
-    assert python_files
-    assert identity.__file__ not in python_files
+    # Numba reports the kernel itself to a profiler, not what is compiled into it.
+    assert "mixed" in functions_called
+    assert "mix" not in functions_called

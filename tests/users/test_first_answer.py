@@ -106,6 +106,13 @@ def test_readmes_example_answers_within_seconds_and_leaves_compiled_kernels(
     after = json.loads(run(python, "-c", WATCHED, cwd=tmp_path, **here).splitlines()[-1])
     assert after == {"compiled": [], "kept": True, "used": 1}, "compiled kernels ran, and nothing was compiled for it"
 
+    # Not for this query only: none waits for a compiler, for whatever kind of data.
+    run(python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", "pandas", cwd=tmp_path)
+    queries = Path(__file__).with_name("queries_of_every_kind.py").read_text(encoding="utf-8")
+    every = json.loads(run(python, "-c", queries, cwd=tmp_path, **here).splitlines()[-1])
+    assert every["compiled"] == []
+    assert sum(number > 0 for number in every["found"]) > len(every["found"]) / 2
+
     command = python.with_name("kleene")
     assert "already compiled" in run(command, "warm", cwd=tmp_path, **here)
     assert "all compiled, kept in" in run(command, "doctor", cwd=tmp_path, **here)

@@ -290,13 +290,17 @@ def archive(
 ) -> None:
     """Pack Kleene and its compiled kernels for the executors of a Spark cluster.
 
+    Kernels that are not compiled yet are compiled first.
+
     \b
     Example:
       kleene archive kleene.tar.gz
       spark-submit --archives kleene.tar.gz#kleene-archive --conf spark.executorEnv.PYTHONPATH=kleene-archive job.py
     """
+    from kleene.cli.warming import compile_all
     from kleene.spark.shipping import make_archive
 
+    compile_all()
     typer.echo(f"{make_archive(target)}: {target.stat().st_size / 1e6:.1f} MB")
 
 
@@ -317,7 +321,7 @@ def warm() -> None:
     """
     from kleene.cli.warming import compile_all
 
-    compile_all()
+    typer.echo(compile_all())
 
 
 @app.command()

@@ -9,33 +9,23 @@ from contextlib import contextmanager
 import typer
 
 
-def compile_all() -> None:
-    """Compile what is not kept yet, and say where it is kept."""
+def compile_all() -> str:
+    """Compile what is not kept yet; what was done, and where kernels are kept."""
     from kleene.engine import warming
     from kleene.engine.warm import WARMINGS, warm
 
     folder = warming.folder()
     if warming.all_kept():
-        typer.echo(f"already compiled: {_kept_text()}")
-        return
+        return f"already compiled: kernels are kept in {folder}"
     if folder is None:
-        print(
-            "No folder can be written to keep kernels: set NUMBA_CACHE_DIR to one. Nothing was compiled.",
-            file=sys.stderr,
-        )
+        print("error: no folder can be written to keep kernels; set NUMBA_CACHE_DIR to one", file=sys.stderr)
         raise typer.Exit(1)
     if warming.is_under_way():
         print("A process in the background compiles them already; its kernels are waited for.", file=sys.stderr)
     print("Compiling the kernels, once: one or two minutes.", file=sys.stderr)
-    with _steps(len(WARMINGS)) as begins:
+    with warming.helped(), _steps(len(WARMINGS)) as begins:
         seconds = warm(begins)
-    typer.echo(f"compiled in {seconds:.0f} s: {_kept_text()}")
-
-
-def _kept_text() -> str:
-    from kleene.engine import warming
-
-    return f"kernels are kept in {warming.folder()}"
+    return f"compiled in {seconds:.0f} s: kernels are kept in {folder}"
 
 
 @contextmanager

@@ -12,8 +12,10 @@ import os
 import pkgutil
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from numba.core import config
 
@@ -29,7 +31,7 @@ _LOG = logging.getLogger("kleene")
 # 0: no process in the background. `now`: what is needed is compiled at once, and nothing runs uncompiled meanwhile.
 VARIABLE = "KLEENE_WARM"
 # Found where this package is, after everything else; nothing beside the working directory is imported.
-_PROGRAM = "import sys; sys.path.append({0!r}); from kleene.engine.warm import beside; beside()"
+_PROGRAM = "import sys; sys.path.append({0!r}); from kleene.engine.warm import {1}; {1}()"
 _LOCK = "warm-up.lock"
 _ready = False
 
@@ -84,17 +86,8 @@ def begin() -> bool:
     if lock is None:
         return False
     try:
-        subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM.format(str(Path(__file__).parents[2]))],
-            cwd=kept,
-            env={**os.environ, VARIABLE: "now"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            # It holds the lock from its first moment to its last, however it ends.
-            pass_fds=(lock,),
-        )
+        # It holds the lock from its first moment to its last, however it ends.
+        _start("beside", kept, start_new_session=True, pass_fds=(lock,))
     except OSError:
         return False
     finally:
@@ -103,11 +96,41 @@ def begin() -> bool:
     return True
 
 
+@contextmanager
+def helped() -> Iterator[None]:
+    """A second process that compiles, from the other end, where there is a processor for it."""
+    kept = folder()
+    helper = None
+    if kept is not None and (os.cpu_count() or 1) > 1 and _can_start():
+        with suppress(OSError):
+            helper = _start("help_from_the_end", kept)
+    try:
+        yield
+    finally:
+        if helper is not None:
+            helper.kill()
+            helper.wait()
+
+
+def _start(function: str, cwd: Path, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _PROGRAM.format(str(Path(__file__).parents[2]), function)],
+        cwd=cwd,
+        env={**os.environ, VARIABLE: "now"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        **options,
+    )
+
+
+def _can_start() -> bool:
+    """Whether this is Python itself: a program that holds Python within it would be started a second time."""
+    return not getattr(sys, "frozen", False) and "python" in Path(sys.executable or "").name.lower()
+
+
 def _may_begin() -> bool:
     if os.environ.get(VARIABLE) in ("0", "now") or os.environ.get("CI"):
         return False
-    # A program that holds Python within it would be started a second time.
-    if getattr(sys, "frozen", False) or "python" not in Path(sys.executable or "").name.lower():
-        return False
     spark = sys.modules.get("pyspark")
-    return spark is None or spark.TaskContext.get() is None
+    return _can_start() and (spark is None or spark.TaskContext.get() is None)

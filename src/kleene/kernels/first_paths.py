@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from kleene.kernels.copying import put
 from kleene.kernels.jit import compiled, inlined
 
 Ints = npt.NDArray[np.int64]
@@ -50,7 +51,7 @@ def first_paths(
         step = 0
         done = False
         while not done:
-            pending[:number] = standing[:number]
+            put(standing[:number], pending, 0)
             waiting, offered, best = number, 0, np.int64(-1)
             while waiting > 0:
                 waiting -= 1
@@ -79,7 +80,7 @@ def first_paths(
                     done = done or complete[node]
             if found == out.size:
                 grown = np.empty(2 * found, np.int64)
-                grown[:found] = out
+                put(out, grown, 0)
                 out = grown
             out[found] = first + best
             found += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from kleene.kernels.copying import put
 from kleene.kernels.gathering import Rows
 from kleene.kernels.jit import compiled, inlined
 
@@ -67,7 +68,7 @@ def number_equals(content: Hashes, steps: Ints) -> Hashes:
         while stop < len(content) and steps[stop] == steps[begin]:
             stop += 1
         if stop - begin > 16:
-            out[begin:stop] = _number_many(content[begin:stop])
+            put(_number_many(content[begin:stop]), out, begin)
         else:
             for place in range(begin, stop):
                 before = 0

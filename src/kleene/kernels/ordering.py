@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kleene.kernels.copying import put
 from kleene.kernels.jit import compiled, inlined
 
 Ints = NDArray[np.int64]
@@ -115,7 +116,7 @@ def sort_groups(ranked: Ranked, ends: Ints, keys: Ints, order: Ints, scratch: In
             stop += 1
         alike = False
         if stop - begin > _SHORT:
-            order[begin:stop] = order[begin:stop][np.argsort(keys[order[begin:stop]], kind="mergesort")]
+            put(order[begin:stop][np.argsort(keys[order[begin:stop]], kind="mergesort")], order, begin)
             alike = True
         else:
             for place in range(stop - begin):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from kleene.kernels.copying import put
 from kleene.kernels.expression import Bytes, Ints
 from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.runs import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Runs
@@ -175,7 +176,7 @@ def write_graphs(
 @compiled
 def _longer(array: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
     grown = np.empty(2 * array.size, array.dtype)
-    grown[: array.size] = array
+    put(array, grown, 0)
     return grown
 
 

@@ -10,17 +10,27 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+from kleene.engine.warming import folder
+
 # The name of the folder in an executor's working directory.
 FOLDER = "kleene-archive"
+_LEFT_OUT = (".pyc", ".pyo", ".lock")
 
 
 def make_archive(target: Path) -> Path:
     """Write this installation of Kleene to a `.tar.gz` file."""
     package = Path(__file__).parents[1]
+    kernels = package / "kernels" / "__pycache__"
+    kept = folder()
     with tarfile.open(target, "w:gz") as archive:
         for path in sorted(package.rglob("*")):
-            if path.is_file() and path.suffix not in (".pyc", ".pyo"):
+            if path.is_file() and path.suffix not in _LEFT_OUT:
                 archive.add(path, Path("kleene") / path.relative_to(package))
+        if kept is not None and kept != kernels:
+            # Kept elsewhere here, they are looked for beside the sources there.
+            for path in sorted(kept.iterdir()):
+                if path.suffix not in _LEFT_OUT:
+                    archive.add(path, Path("kleene") / kernels.relative_to(package) / path.name)
     return target
 
 
