@@ -10,6 +10,7 @@ import pytest
 
 from kleene.cli import doctor
 from kleene.cli.doctor import Check, exit_code, render, report
+from kleene.engine import warming
 from kleene.spark.java import Java, JavaNotFound
 
 
@@ -35,6 +36,7 @@ class Installation:
 def installation(monkeypatch: pytest.MonkeyPatch) -> Installation:
     monkeypatch.setattr(doctor, "find_java", lambda: Java(Path("/opt/java"), "17.0.9", "JAVA_HOME"))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setattr(warming, "_ready", True)
     packages = Installation(monkeypatch)
     packages.versions |= {"pyspark": "4.3.0", "pandas": "2.3.3", "polars": "1.5.0"}
     return packages

@@ -91,7 +91,7 @@ def before_tasks() -> None:
     if not _PROCESS.warned:
         _PROCESS.warned = True
         _LOG.warning(
-            "kernels are compiled, once: until then tasks on many events may wait for a minute (`kleene warm`)"
+            "compiling kernels, once, about a minute: tasks with many events wait for it (beforehand: `kleene warm`)"
         )
 
 

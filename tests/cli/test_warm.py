@@ -1,0 +1,33 @@
+"""`kleene warm`: what it says, once and again, and where nothing can be kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# The list of what is compiled is empty here; that it is complete is shown in tests/users/test_first_answer.py.
+PROGRAM = """
+import sys
+from kleene.cli import main
+from kleene.engine import warm, warming
+warm.WARMINGS = ()
+warming._PROGRAM = "pass # {0} {1}"
+sys.argv = ["kleene", "warm"]
+sys.exit(main())
+"""
+
+
+def kleene_warm(cache: Path) -> tuple[int, str, str]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "HOME": str(cache), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_it_says_where_kernels_are_kept_and_does_it_once(tmp_path: Path) -> None:
+    code, out, err = kleene_warm(tmp_path)
+    (folder,) = (path for path in tmp_path.iterdir() if path.name.startswith("kernels_"))
+    assert (code, out) == (0, f"compiled in 0 s: kernels are kept in {folder}\n"), err
+    assert "Compiling the kernels, once" in err
+    assert kleene_warm(tmp_path) == (0, f"already compiled: kernels are kept in {folder}\n", "")
