@@ -285,6 +285,23 @@ class AutomatonExecutor:
     def runs(self) -> int:
         return int(self._runs.live.sum())
 
+    def open_runs(self, closing: Closing) -> int:
+        """Live runs of which one began in a window that is still open; a kernel drops the others when an event comes."""
+        live = self._live_nodes()
+        live = live[self._field(live, kernel.KILLED) == kernel.ALIVE]
+        return int(np.count_nonzero(~closing.closed(self.first(live))))
+
+    def _live_nodes(self) -> Ints:
+        """The nodes of all lists, in as many steps as the longest list has binary digits."""
+        runs = self._runs
+        nodes: Ints = runs.top[runs.top >= 0].astype(np.int64)
+        # [node]: the node so many places further in its list; the −1 at the end is where −1 leads to.
+        further: Ints = np.append(runs.nodes[: runs.sizes[kernel.NODES], kernel.SIBLING], -1).astype(np.int64)
+        while len(more := further[nodes][further[nodes] >= 0]):
+            nodes = np.concatenate([nodes, more])
+            further = further[further]
+        return nodes
+
     @property
     def nbytes(self) -> int:
         return sum(int(array.nbytes) for array in (*self._runs, *self._groups))

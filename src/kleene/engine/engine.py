@@ -15,7 +15,7 @@ from kleene.engine import snapshots
 from kleene.engine.arrivals import Arrivals
 from kleene.engine.budget import Accounts
 from kleene.engine.held import Held, reach, selects_in_stream
-from kleene.engine.statistics import Statistics
+from kleene.engine.statistics import Alive, Statistics
 from kleene.engine.trees.executor import TreeExecutor
 from kleene.engine.trees.planning import Planning
 from kleene.engine.windows import has_negated_end
@@ -129,6 +129,20 @@ class Engine:
             closing = self._held.next_closing(watermark)
             known += [] if closing is None else [closing]
         return min(known, default=None)
+
+    @property
+    def expiry(self) -> int | None:
+        """The watermark at which nothing held is of use any more, if nothing comes; None: there is no such time."""
+        watermark = self._arrivals.watermark
+        return None if self._held is None or watermark is None else self._held.expiry(watermark)
+
+    @property
+    def alive(self) -> Alive:
+        """What is held for open windows, and what waits."""
+        watermark, waiting = self._arrivals.watermark, self._arrivals.waiting
+        held = Alive() if self._held is None or watermark is None else self._held.alive(watermark)
+        waits = 0 if waiting is None else waiting.num_rows
+        return Alive(held.events + waits, held.runs, held.nbytes + (self._arrivals.nbytes if waits else 0))
 
     @property
     def horizon(self) -> int | None:

@@ -17,6 +17,7 @@ from kleene.engine.keys import KeyCoder
 from kleene.engine.returned import check_returns
 from kleene.engine.selection import Results, Selection
 from kleene.engine.sequence import SequenceExecutor
+from kleene.engine.statistics import Alive
 from kleene.engine.store import Arrived, EventStore
 from kleene.engine.strings import StringPool
 from kleene.engine.timeline import integers
@@ -175,16 +176,19 @@ class Held:
 
     def settle(self, watermark: int | None, *, quietly: bool = False) -> Results:
         """Everything that is certain by now; quietly when it was said before."""
-        time = self._time(self.executors[0])
-        window = self._query.window if self._closes else None
-        counts = self._intake.counts[:, BEFORE]
-        closing = Closing(window, time.starts, watermark, self.store.partition, counts, self._intake.passed)
+        time, closing = self._time(self.executors[0]), self._closing(watermark)
         found = [
             (executor, executor.settle(self.store, self._time(executor), self._keys(executor), closing))
             for executor in self.executors
             if not (quietly and self._forgets(executor))
         ]
         return self._selection.outputs(self.store, found, time, closing, quietly=quietly)
+
+    def _closing(self, watermark: int | None) -> Closing:
+        starts = self._time(self.executors[0]).starts
+        window = self._query.window if self._closes else None
+        counts = self._intake.counts[:, BEFORE]
+        return Closing(window, starts, watermark, self.store.partition, counts, self._intake.passed)
 
     def _forgets(self, executor: Executor) -> bool:
         """Whether what was said before has no part in what is said next."""
@@ -219,6 +223,23 @@ class Held:
         starts = self.store.start[:size]
         still_open = starts[starts >= watermark - window.size]
         return int(still_open.min()) + window.size + 1 if len(still_open) else None
+
+    def alive(self, watermark: int) -> Alive:
+        """What is held for windows that are open at this watermark."""
+        events = len(self.needed(watermark))
+        if not events:
+            return Alive()
+        closing = self._closing(watermark)
+        runs = sum(executor.open_runs(closing) for executor in self.executors)
+        return Alive(events, runs, self.nbytes * events // self.store.size)
+
+    def expiry(self, watermark: int) -> int | None:
+        """The watermark at which nothing is needed any more; None: nothing is, or time does not tell."""
+        window = self._query.window
+        if window is None or window.events or not self._closes:
+            return None
+        needed = self.needed(watermark)
+        return int(self.store.end[needed].max()) + reach(window, self._plan) + 1 if len(needed) else None
 
     def _first_positions(self, partition: Ints, times: Ints) -> Ints:
         """[event]: the first position in its partition at this time or later."""

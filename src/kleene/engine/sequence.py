@@ -216,6 +216,15 @@ class SequenceExecutor:
     def runs(self) -> int:
         return int(self._stacks.size[0])
 
+    def open_runs(self, closing: Closing) -> int:
+        """Instances of which the latest sequence that they continue began in a window that is still open."""
+        instances = np.arange(self.runs)
+        for _ in self._plan.scans[2:]:
+            recent = self._stacks.recent[instances]
+            instances = np.where(recent < 0, instances, recent)
+        first = self._stacks.event[instances].astype(np.int64)
+        return int(np.count_nonzero(~closing.closed(first)))
+
     @property
     def nbytes(self) -> int:
         return sum(int(array.nbytes) for array in self._stacks)

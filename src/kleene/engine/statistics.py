@@ -25,6 +25,19 @@ class ComponentCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Alive:
+    """What an engine holds for windows that are still open; dead events and runs that are not dropped yet are no part.
+
+    events   that wait for the watermark, or that a match to come could hold or be forbidden by
+    nbytes   their share of the memory
+    """
+
+    events: int = 0
+    runs: int = 0
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """One batch, or all of them together."""
 

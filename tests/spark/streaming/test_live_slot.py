@@ -394,3 +394,64 @@ def test_state_of_another_query_is_refused() -> None:
     other.store = slot.store
     with pytest.raises(BadSnapshot, match="kept for other queries"):
         other.batch(events("b3"), 0)
+
+
+# What is told of it -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("PATTERN SEQ(A a, B b, C c) WHERE [id] WITHIN 10", 4),
+        ("PATTERN SEQ(A a, B b, C c) WHERE [id] WITHIN 10 OUTPUT NON_OVERLAP", 4),
+        ("PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [id] } WITHIN 10", 3),
+        ("PATTERN SEQ(A a, B b, C c) WHERE [id] WITHIN 10 TIMEOUTS INTO unmet", 4),
+    ],
+)
+def test_runs_and_state_are_those_of_open_windows(text: str, runs: int) -> None:
+    """Of a slot to which nothing comes any more, too: the last of its windows closes at 17."""
+    slot = slot_of(text)
+    slot.batch(events("a1/1 a2/2 b3/1 a6/3"), 0)
+    assert (slot.metrics()["held"], slot.metrics()["runs"]) == (4, 0)
+    slot.batch(events("x7"), 7)
+    assert slot.metrics()["held"] == 5
+    assert slot.metrics()["runs"] == runs
+    # The windows of 1 and 2 have closed, and the run that the B at 3 belongs to is dead with its A.
+    slot.batch(events("x13"), 13)
+    assert slot.metrics()["runs"] == 1
+    for now in range(14, 40):
+        slot.batch(None, now)
+    assert {name: slot.metrics()[name] for name in ("held", "runs", "state_bytes")} == {
+        "held": 0,
+        "runs": 0,
+        "state_bytes": 0,
+    }
+    assert not slot.store.timers
+
+
+def test_records_of_a_tree_are_runs() -> None:
+    """At 7: the A and B events and the pair of 1 and 3. At 13 the pair is dead, and so are the A at 1 and that at 2."""
+    slot = slot_of("PATTERN (A a & B b) ; C c WHERE [id] WITHIN 10")
+    slot.batch(events("a1/1 a2/2 b3/1 a5/3 c6/4"), 0)
+    slot.batch(None, 7)
+    assert slot.metrics()["runs"] == 5
+    slot.batch(events("x13"), 13)
+    assert slot.metrics()["runs"] == 2
+    for now in range(14, 40):
+        slot.batch(None, now)
+    assert (slot.metrics()["held"], slot.metrics()["runs"]) == (0, 0)
+
+
+def test_a_silent_slot_keeps_nothing_when_its_windows_have_closed() -> None:
+    slot = slot_of(PAIRS)
+    slot.batch(events("a1 a2"), 0)
+    assert given_at(slot, "metrics", range(1, 100)) == [2, 3, 53]
+    assert slot.metrics()["kept_bytes"] == slot.store.nbytes == 0
+
+
+def test_what_lies_in_a_window_of_events_stays_alive_while_none_comes() -> None:
+    slot = slot_of("PATTERN SEQ(A a, B b) WITHIN 5 EVENTS")
+    slot.batch(events("a1 a2"), 0)
+    slot.batch(events("c3"), 1_000)
+    assert slot.metrics()["runs"] == 2
+    assert not slot.store.timers

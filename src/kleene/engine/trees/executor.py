@@ -324,6 +324,11 @@ class TreeExecutor:
         """Records that are held."""
         return sum(operator.buffer.size for operator in self._tree.root.everything())
 
+    def open_runs(self, closing: Closing) -> int:
+        """Records that began in a window that is still open."""
+        found = [operator.buffer.all.times[: operator.buffer.size, FIRST] for operator in self._tree.root.everything()]
+        return sum(int(np.count_nonzero(~closing.closed(first))) for first in found)
+
     @property
     def nbytes(self) -> int:
         pending = sum(int(part.refs.nbytes + part.times.nbytes) for part in self._pending)

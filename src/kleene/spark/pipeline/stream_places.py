@@ -8,6 +8,7 @@ from pathlib import Path as File
 from kleene.errors import BadTarget, BadValue, SourceNotThere
 from kleene.spark.pipeline.model import StreamEntry
 from kleene.spark.pipeline.reading import Pipeline
+from kleene.spark.pipeline.slot_record import NAME
 from kleene.spark.pipeline.targets import Target, check_sources, local_file, overlap, placed
 
 
@@ -19,6 +20,12 @@ def entry_of(pipeline: Pipeline) -> StreamEntry:
 def checkpoint_of(pipeline: Pipeline) -> str:
     """Where Spark keeps how far it is, as Spark is told it."""
     return placed(pipeline, entry_of(pipeline).checkpoint)
+
+
+def slots_file(pipeline: Pipeline) -> File | None:
+    """Where it is kept what the slots of the stream hold; None where the checkpoint is not on this machine."""
+    folder = local_file(checkpoint_of(pipeline))
+    return None if folder is None else folder / NAME
 
 
 def check_places(pipeline: Pipeline, targets: Sequence[Target]) -> None:

@@ -19,9 +19,10 @@ from kleene.spark.pipeline.progress import Report
 from kleene.spark.pipeline.prometheus import exposition, served
 from kleene.spark.pipeline.reading import Pipeline
 from kleene.spark.pipeline.running import session_for
+from kleene.spark.pipeline.slot_record import SlotRecord
 from kleene.spark.pipeline.stopping import told_to_stop
 from kleene.spark.pipeline.stream_checks import milliseconds
-from kleene.spark.pipeline.stream_places import check_places, checkpoint_of, entry_of, metrics_file
+from kleene.spark.pipeline.stream_places import check_places, checkpoint_of, entry_of, metrics_file, slots_file
 from kleene.spark.pipeline.stream_sinks import StreamSinks
 from kleene.spark.pipeline.stream_sources import StreamSource, open_stream
 from kleene.spark.pipeline.targets import Target, targets_of
@@ -104,12 +105,14 @@ def run_stream(pipeline: Pipeline, report: StreamReport, session: SparkSession |
     with ExitStack() as stack:
         stack.enter_context(spark_failures(pipeline.secrets))
         sinks = StreamSinks(on_data.session, pipeline, on_data.targets, report)
-        sinks.claim(on_data.live.life(checkpoint))
+        life = on_data.live.life(checkpoint)
+        sinks.claim(life)
         told = stack.enter_context(told_to_stop())
-        run = _Run(on_data, sinks, report, told)
+        run = _Run(on_data, sinks, report, told, SlotRecord(slots_file(pipeline), life), began)
         if entry.prometheus is not None:
             report.say(f"metrics at {_serve(stack, pipeline, entry.prometheus, run)}")
         trigger = None if entry.trigger is None else f"{milliseconds(entry.trigger)} milliseconds"
+        run.say_first("planning")
         query = on_data.live.start(
             run.on_batch, checkpoint=checkpoint, trigger=trigger, available_now=entry.available_now
         )
@@ -129,8 +132,17 @@ class _Stopped(Exception):
 class _Run:
     """Writes batches in Spark's thread, and watches them in this one."""
 
-    def __init__(self, on_data: BoundStream, sinks: StreamSinks, report: StreamReport, told: Event) -> None:
-        self.totals = Totals()
+    def __init__(
+        self,
+        on_data: BoundStream,
+        sinks: StreamSinks,
+        report: StreamReport,
+        told: Event,
+        slots: SlotRecord,
+        began: float,
+    ) -> None:
+        self.totals = Totals(slots=slots.read())
+        self._slots, self._began, self._first = slots, began, True
         self.text = exposition(self.totals, None)
         self._sinks, self._report, self._told = sinks, report, told
         self._clock = on_data.queries[0].schema.clock
@@ -145,12 +157,22 @@ class _Run:
         try:
             if self._told.is_set():
                 raise _Stopped
+            first, self._first = self._first, False
+            if first:
+                self.say_first("starting Python workers, opening the state, matching")
+            counted = Counted.of(found, number)
+            if first:
+                self.say_first("writing what it made")
             self._sinks.write(found, number)
-            self._made[number] = Counted.of(found, number)
+            self._made[number] = counted
         except BaseException as problem:
             # Spark would pass on its text only.
             self._problem = problem
             raise
+
+    def say_first(self, doing: str) -> None:
+        """The first batch takes long, and who waits for it wants to know what for."""
+        self._report.say(f"after {time.perf_counter() - self._began:.1f} s: the first batch: {doing}")
 
     def watch(self, query: StreamingQuery) -> None:
         """Until the stream ends; what ended it is raised."""
@@ -178,6 +200,7 @@ class _Run:
             if "addBatch" in progress.get("durationMs", {}) and progress["batchId"] in self._made:
                 batch = Batch(self._made.pop(progress["batchId"]), progress, self._clock)
                 self.totals.add(batch)
+                self._slots.write(self.totals.slots)
                 self.text = exposition(self.totals, batch)
                 if self._metrics is not None:
                     with self._metrics.open("a") as file:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.engine import Engine
+from kleene.engine.statistics import Alive
 from kleene.frames.arrow import as_integers
 from kleene.frames.numbers import to_arrow
 from kleene.frames.type_names import types_among
@@ -138,9 +139,10 @@ class LiveSlot:
         return rows if len(fresh) == rows.num_rows else rows.take(fresh.combine_chunks().sort())
 
     def _measured(self, events: int, late: int, duplicates: int, matches: int, dropped: int, changes: int) -> Made:
-        """What an update did, for whoever watches."""
-        totals = [engine.statistics for engine in self.engines.values()]
-        replayed = 0 if self.replayed is None else self.replayed.held
+        """What an update did, and what is alive after it, for whoever watches."""
+        alive = [engine.alive for engine in self.engines.values()]
+        if self.replayed is not None and self.replayed.held:
+            alive.append(Alive(events=self.replayed.held, nbytes=self.replayed.nbytes))
         row = {
             "events": events,
             "late": late,
@@ -148,9 +150,9 @@ class LiveSlot:
             "matches": matches,
             "dropped": dropped,
             "plan_changes": changes,
-            "held": sum(total.events + total.waiting for total in totals) + replayed,
-            "runs": sum(total.runs for total in totals),
-            "state_bytes": self.nbytes,
+            "held": sum(one.events for one in alive),
+            "runs": sum(one.runs for one in alive),
+            "state_bytes": sum(one.nbytes for one in alive),
             "kept_bytes": sum(self.base.values()) + sum(segment.size for segment in self.segments),
         }
         return Made(self.part.queries[0], "metrics", 1, pa.Table.from_pylist([row], METRICS))
@@ -178,7 +180,7 @@ class LiveSlot:
             update=number,
             recent=self.page.recent_with(name),
             watermark=watermark if watermark is not None else self.page.watermark,
-            timer=self._timer(kept, pace),
+            timer=self._timer(watermark, kept, pace),
         )
         kept.set_page(self.page.to_bytes())
 
@@ -198,16 +200,27 @@ class LiveSlot:
     def _forget(self, segment: Segment, kept: Kept) -> None:
         kept.remove(SEGMENT, segment.number, segment.size)
 
-    def _timer(self, kept: Kept, pace: Pace) -> int | None:
-        deadlines = [run.deadline for run in self._runs]
-        known = [pace.timer(deadline) for deadline in deadlines if deadline is not None]
-        wanted, was = min(known, default=None), self.page.timer
+    def _timer(self, watermark: int | None, kept: Kept, pace: Pace) -> int | None:
+        deadlines = [deadline for run in self._runs if (deadline := run.deadline) is not None]
+        # A slot to which nothing comes is woken once more: to forget what is of no use by then, and to say so.
+        moment = min(deadlines) if deadlines else self._expiry(watermark)
+        wanted, was = None if moment is None else pace.timer(moment), self.page.timer
         if wanted != was:
             if was is not None:
                 kept.drop_timer(was)
             if wanted is not None:
                 kept.set_timer(wanted)
         return wanted
+
+    def _expiry(self, watermark: int | None) -> int | None:
+        """The watermark at which nothing that is held or kept is of use any more; None: there is no such time."""
+        horizon = self._horizon
+        if horizon is None:
+            moments = [moment for run in self._runs if (moment := run.expiry) is not None]
+        else:
+            moments = [segment.latest + horizon + 1 for segment in self.segments]
+        latest = max(moments, default=None)
+        return None if latest is None or watermark is None or latest <= watermark else latest
 
     # Coming back
 

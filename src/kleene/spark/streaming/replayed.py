@@ -148,6 +148,12 @@ class Replayed:
         assert self._work.schema.start is not None
         return self._events.column(self._work.schema.start)
 
+    @property
+    def expiry(self) -> int | None:
+        """The watermark at which all events are forgotten."""
+        latest = pc.max(as_integers(self._time)).as_py()
+        return None if latest is None or self.horizon == _EVER else int(latest) + self.horizon + 1
+
     # Time
 
     def take(self, rows: pa.Table) -> None:
