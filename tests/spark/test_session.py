@@ -42,6 +42,7 @@ def test_a_cluster_runs_the_python_that_is_named(tmp_path: Path, monkeypatch: py
         return dict(builder._options)
 
     monkeypatch.setattr("pyspark.sql.SparkSession.Builder.getOrCreate", options)
+    monkeypatch.setattr("kleene.spark.session.start_jvm", lambda conf: None)
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python/bin/python3")
     spark = '[spark]\nmaster = "spark://host:7077"\nconf = { "spark.executor.memory" = "4g" }\n'
     made: Any = session_for(read(tmp_path, changed(added=spark)))

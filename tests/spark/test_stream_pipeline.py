@@ -97,7 +97,10 @@ def test_two_runs_are_one(run: Any, spark: SparkSession, tmp_path: Path) -> None
     put(tmp_path / "in", 4, event("B", 101, 7))
     put(tmp_path / "in", 5, event("Z", 300, 0))
     put(tmp_path / "in", 6, event("Z", 300, 0))
+    assert (first.totals.held["held"], first.totals.held["kept_bytes"] > 0) == (2, True)
     second = run(EVERYTHING)
+    # Every window has closed, also those of slots to which nothing came in this run.
+    assert set(second.totals.held.values()) == {0}
     assert (second.totals.rows, second.totals.of("matches")) == (3, {"pairs": 1, "lonely": 0})
     good = [("A", 1, 5), ("B", 2, 5), ("A", 100, 7), ("B", 101, 7)]
     alone = kleene.match(

@@ -21,6 +21,7 @@ from kleene.pattern.clock import Clock, ClockKind
 from kleene.spark.pipeline.measures import Totals
 from kleene.spark.pipeline.prometheus import exposition, served
 from kleene.spark.pipeline.reading import read_pipeline
+from kleene.spark.pipeline.slot_record import SlotRecord
 from kleene.spark.pipeline.stopping import told_to_stop
 from kleene.spark.pipeline.targets import targets_of
 
@@ -41,6 +42,22 @@ def test_measures_in_the_format_of_prometheus() -> None:
         "# TYPE kleene_runs gauge"
     ]
     assert "kleene_batches_total 0" in exposition(Totals(), None).splitlines()
+
+
+def test_a_run_that_goes_on_knows_what_slots_held(tmp_path: Path) -> None:
+    """Slots to which nothing came since count with what they said before; those of another checkpoint do not."""
+    before = {3: {"held": 5, "runs": 3, "state_bytes": 900, "kept_bytes": 70}}
+    file = tmp_path / "state" / "kleene-slots.json"
+    assert SlotRecord(file, "one").read() == {}
+    SlotRecord(file, "one").write(before)
+    _, totals = batch(Clock(ClockKind.TICKS))
+    totals.slots = {**SlotRecord(file, "one").read(), **totals.slots}
+    assert totals.held == {"held": 10, "runs": 6, "state_bytes": 2_500_900, "kept_bytes": 79}
+    assert SlotRecord(file, "other").read() == {}
+    file.write_text("{")
+    assert SlotRecord(file, "one").read() == {}
+    SlotRecord(None, "one").write(before)
+    assert SlotRecord(None, "one").read() == {}
 
 
 def test_measures_are_served_on_loopback_only() -> None:

@@ -23,7 +23,7 @@ from kleene.spark.pipeline.sinks import Writing, shaped
 from kleene.spark.pipeline.sources import Opened, open_source
 from kleene.spark.pipeline.targets import Target, check_sources, check_targets, recover, targets_of
 from kleene.spark.pipeline.values import for_spark
-from kleene.spark.session import cluster_session, local_session
+from kleene.spark.session import brief_session, cluster_session, local_session
 from kleene.spark.together import Counts, Together, together
 
 if TYPE_CHECKING:
@@ -122,7 +122,9 @@ def session_for(pipeline: Pipeline) -> SparkSession:
     entry = pipeline.model.spark
     conf = with_connector(for_spark(entry.conf), pipeline.model)
     if entry.is_local:
-        return local_session(master_of(pipeline), **conf)
+        stream = pipeline.model.stream
+        started = brief_session if stream is None or stream.available_now else local_session
+        return started(master_of(pipeline), **conf)
     archive = None if entry.archive is None else pipeline.folder / entry.archive
     return cluster_session(entry.master, archive, **conf)
 

@@ -1,0 +1,106 @@
+"""An archive of the classes that Spark loads, so that Java need not read, check and link each of them at every start.
+
+`python -m kleene.spark.class_archive` makes it, once for a Java and a PySpark; local sessions use it when it is there.
+Java itself tells whether an archive is of this Java and these jars, and goes on without one that is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+# Otherwise Java would say on stdout that an archive is not used.
+_SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
+_MINUTES = 10
+
+
+def archive_file() -> Path | None:
+    """Where the archive is for the Java of JAVA_HOME and this PySpark, made or not; None where one of them is unknown."""
+    home = os.environ.get("JAVA_HOME")
+    try:
+        release = (Path(home) / "release").read_text() if home else ""
+        spark = version("pyspark")
+    except (OSError, PackageNotFoundError):
+        return None
+    if not release:
+        return None
+    # The jars' place is part of what Java compares.
+    known = f"{release}\n{spark}\n{sys.prefix}\n{os.environ.get('SPARK_HOME', '')}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kleene"
+    return cache / f"spark-{spark}-{hashlib.sha256(known.encode()).hexdigest()[:12]}.jsa"
+
+
+def archive_options() -> Sequence[str]:
+    """The options with which Java uses the archive; none where there is no archive."""
+    file = archive_file()
+    if file is None or not file.is_file() or any(character.isspace() for character in str(file)):
+        return ()
+    return (f"-XX:SharedArchiveFile={file}", *_SILENT)
+
+
+def make_archive() -> Path | None:
+    """Run Spark once, in a process of its own, and keep the classes that it loaded; None where Java cannot."""
+    from kleene.spark.java import ensure_java
+
+    ensure_java()
+    file = archive_file()
+    if file is None:
+        return None
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".spark-") as folder:
+        draft = Path(folder) / file.name
+        subprocess.run(
+            [sys.executable, "-m", "kleene.spark.class_archive", str(draft)], check=False, timeout=60 * _MINUTES
+        )
+        if not draft.is_file():
+            return None
+        os.replace(draft, file)
+    return file
+
+
+def _run_spark(draft: Path) -> None:
+    """What the first minute of a user makes Spark load: files, a batch, a stream. Java writes the archive as it ends."""
+    from pyspark import SparkContext
+
+    from kleene.pattern.query import Query
+    from kleene.plan.settings import Settings, Stream
+    from kleene.spark.batch import spark_outputs
+    from kleene.spark.session import LOGGING, local_session
+    from kleene.spark.streaming.live import Found, live
+
+    options = " ".join([LOGGING, f"-XX:ArchiveClassesAtExit={draft}", "-XX:TieredStopAtLevel=1", *_SILENT])
+    session = local_session(**{"spark.driver.extraJavaOptions": options})
+    rows = [("A", 1, 5), ("B", 2, 5), ("Z", 99, 0)]
+    events = session.createDataFrame(rows, "type string, ts long, x long")
+    queries = [Query("PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10", "pairs")]
+    for kind in ("parquet", "json", "csv"):
+        events.coalesce(1).write.format(kind).save(str(draft.parent / kind))
+    read = session.read.parquet(str(draft.parent / "parquet"))
+    matches, *_ = spark_outputs(read, queries, schema=None, several=False)
+    matches.toArrow()
+    stream = session.readStream.schema(events.schema).json(str(draft.parent / "json"))
+
+    def write(found: Found, batch: int) -> None:
+        found.matches("pairs").write.mode("overwrite").json(str(draft.parent / f"batch={batch}"))
+
+    running = live(stream, queries, settings=Settings(stream=Stream(delay=1)))
+    running.start(write, checkpoint=str(draft.parent / "state"), available_now=True).awaitTermination()
+    gateway = SparkContext._gateway
+    session.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        _run_spark(Path(sys.argv[1]))
+    elif make_archive() is None:
+        sys.exit("this Java cannot archive the classes of Spark; everything works without that")
