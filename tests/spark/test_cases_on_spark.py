@@ -1,4 +1,7 @@
-"""Every case file, on Spark: the same matches as in process, by the same comparison. Many cases share a job."""
+"""Every case file, on Spark: the same matches as in process, by the same comparison. Many cases share a job.
+
+The session has Spark's defaults, as users have them, and not the settings with which other tests are quick.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,14 @@ if TYPE_CHECKING:
 
     from kleene.spark.batch import Prepared
 
+# What `tests.users` finds on a session with nothing set; the time zone is one that is not ours.
+DEFAULTS = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.shuffle.partitions": "200",
+}
 CASES = read_cases(Path(__file__).parents[1] / "cases")
 AT_A_TIME = 24
 
@@ -47,7 +58,16 @@ def test_almost_every_case_can_run_on_spark(spark: SparkSession) -> None:
 
 
 @pytest.fixture(scope="module")
-def answer(spark: SparkSession, request: pytest.FixtureRequest) -> Callable[[Case], Observed]:
+def ordinary(spark: SparkSession) -> SparkSession:
+    """A session with Spark's defaults, beside that of all tests."""
+    session = spark.newSession()
+    for name, value in DEFAULTS.items():
+        session.conf.set(name, value)
+    return session
+
+
+@pytest.fixture(scope="module")
+def answer(ordinary: SparkSession, request: pytest.FixtureRequest) -> Callable[[Case], Observed]:
     """What Spark finds for a case; the next selected cases run in the same job."""
     selected: list[Any] = [
         item.callspec.params["case"]
@@ -61,7 +81,7 @@ def answer(spark: SparkSession, request: pytest.FixtureRequest) -> Callable[[Cas
         first = places[id(case)]
         if first not in begun:
             last = min(first + AT_A_TIME, len(selected))
-            begun.update(zip(range(first, last), run_on_spark(spark, selected[first:last]), strict=True))
+            begun.update(zip(range(first, last), run_on_spark(ordinary, selected[first:last]), strict=True))
         made = begun[first]
         if isinstance(made, Exception):
             raise made
