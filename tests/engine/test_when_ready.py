@@ -11,8 +11,9 @@ from kleene.engine import readiness, warming
 from kleene.engine.readiness import when_ready
 from kleene.engine.run import run_query
 from kleene.kernels import keeping
-from kleene.kernels.interpreting import _DEADLINE
+from kleene.kernels.interpreting import _DEADLINE, OutOfTime
 from kleene.optimize.planner import plan_query
+from kleene.plan.physical import AutomatonPlan
 
 SEQUENCE = "PATTERN SEQ(A a, B b) WITHIN 9"
 CLOSURE = "PATTERN SEQ(C+ c[], B b) WITHIN 500"
@@ -35,7 +36,7 @@ def ways(number: int, text: str, *, fails: int = 0) -> list[bool]:
     def work() -> None:
         begun.append(_DEADLINE.get() is not None)
         if len(begun) <= fails:
-            raise readiness.OutOfTime
+            raise OutOfTime
 
     when_ready(work, number, plan_query(bound(text)))
     return begun
@@ -88,7 +89,7 @@ def test_who_waits_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     when_ready(work, 10**6, plan_query(bound(CLOSURE)))
     warned = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert [record.getMessage() for record in warned] == [
-        f"compiling kernels, once, about {readiness.SHARES[readiness.AutomatonPlan].seconds} s"
+        f"compiling kernels, once, about {readiness.SHARES[AutomatonPlan].seconds} s"
     ]
     assert "compiled 20 of about" in caplog.messages[-1]
     assert not keeping.observers

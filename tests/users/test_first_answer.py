@@ -41,7 +41,7 @@ print(json.dumps({"compiled": compiled, "kept": warming.all_kept(), "used": len(
 
 def first_example() -> str:
     """The first session of README that finds matches, with what it shows."""
-    blocks = re.findall(
+    blocks: list[str] = re.findall(
         r"^```pycon\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
     return next(block for block in blocks if "kleene.match(" in block)

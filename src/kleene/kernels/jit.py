@@ -56,8 +56,9 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
 
 
 def _widened(kind: Any) -> Any:
-    plain = types.unliteral(kind)
-    return types.int64 if isinstance(plain, types.Integer) and plain.signed else plain
+    plain = types.unliteral(kind)  # type: ignore[attr-defined]
+    signed = isinstance(plain, types.Integer) and plain.signed  # type: ignore[attr-defined]
+    return types.int64 if signed else plain
 
 
 def _kernel(function: F, options: dict[str, bool]) -> F:
