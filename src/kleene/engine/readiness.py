@@ -38,7 +38,7 @@ class Share(NamedTuple):
     seconds: int
 
 
-SHARES = {SequencePlan: Share(40, 20), AutomatonPlan: Share(60, 40), TreePlan: Share(60, 30)}
+SHARES = {SequencePlan: Share(65, 20), AutomatonPlan: Share(80, 40), TreePlan: Share(75, 30)}
 
 # What a show of progress is called with: how many kernels were compiled, of about how many, in about how many seconds.
 Progress = Callable[[int, Share], None]
