@@ -20,6 +20,7 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 # Files that take longest are begun first: one that a worker takes last keeps the other waiting.
 LONG = (
     *("test_kill.py", "test_cases_on_streams.py", "test_pairs_on_streams.py", "test_streams.py", "test_cluster.py"),
+    *("test_spark_pages.py", "test_plain_session.py", "test_unfit_workers.py", "test_cases_on_spark.py"),
     *("test_stream_pipeline.py", "test_stream_telling.py", "test_kafka.py", "test_random_pairs.py"),
     *(
         "test_first_answer.py",

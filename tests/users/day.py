@@ -81,7 +81,8 @@ def plain(result: Any) -> list[str]:
 
 def rows_of(result: Any) -> list[dict[str, Any]]:
     table: pa.Table = result if isinstance(result, pa.Table) else result.toArrow()
-    return table.to_pylist()
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
 
 
 def _plain(value: Any) -> str:

@@ -67,7 +67,7 @@ def of_streams(spark: SparkSession) -> dict[str, Any]:
 
 def rows(folder: Path) -> int:
     files = list(folder.rglob("part-*"))
-    tables = [pq.read_metadata(file).num_rows for file in files if file.suffix == ".parquet"]
+    tables: list[int] = [pq.read_metadata(file).num_rows for file in files if file.suffix == ".parquet"]
     return sum(tables) + sum(len(file.read_text().splitlines()) for file in files if file.suffix == ".json")
 
 

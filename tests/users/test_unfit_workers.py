@@ -27,8 +27,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def there(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("job")
-    script = [sys.executable, HERE / "unfit_workers.py"]
-    return results(script, cwd=folder, environ=environment(PYSPARK_PYTHON=str(bare)))
+    script = HERE / "unfit_workers.py"
+    return results([sys.executable, script], cwd=folder, environ=environment(PYSPARK_PYTHON=str(bare)))
 
 
 @pytest.mark.parametrize("call", ["match", "live"])

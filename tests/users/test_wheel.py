@@ -197,7 +197,7 @@ def test_a_plain_session_in_a_venv_that_nobody_activated(
 def test_the_pipeline_of_the_readme(installed: Path, extras: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     shutil.copytree(RETAIL, tmp_path / "examples" / "retail", ignore=shutil.ignore_patterns("demo-output"))
-    command = [installed / "kleene", "run", "examples/retail/pipeline.toml"]
+    command: list[str | Path] = [installed / "kleene", "run", "examples/retail/pipeline.toml"]
     environ = outside(HOME=str(tmp_path), PYTHONPATH=str(extras), TZ="America/New_York", COLUMNS="200")
     done = in_place(command, cwd=tmp_path, environ=environ)
     assert done.returncode == 0, done.stderr

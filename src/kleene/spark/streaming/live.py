@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions
@@ -173,7 +173,8 @@ def _operator(prepared: PreparedStream) -> DataFrame:
     # The only kind of store that keeps several things of a slot, and timers; platforms have classes of their own.
     if "RocksDB" not in str(packed.sparkSession.conf.get(STATE_STORE)):
         packed.sparkSession.conf.set(STATE_STORE, ROCKSDB)
-    processor = Sent(SlotProcessor, prepared.errand())
+    # What Spark pickles; on a worker it is the processor.
+    processor: Any = Sent(SlotProcessor, prepared.errand())
     place = functions.element_at(functions.lit(list(places(prepared.slots))), functions.col("slot") + 1)
     grouped = packed.withColumn("place", place.cast("int")).groupBy("place")
     with fit_interpreter(packed.sparkSession):
