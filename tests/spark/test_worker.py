@@ -21,6 +21,7 @@ SCHEMAS = [
         types={"SHELF-READING": {"tag": "string", "at": "timestamptz"}, "B": ["untyped"]},
         classes={"Any-thing": "ANY(`SHELF-READING`, B)"},
     ),
+    kleene.Schema(streams=((None, ("type", "ts")), ("T", ("ts", "k")))),
 ]
 
 

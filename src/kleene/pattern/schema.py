@@ -71,7 +71,7 @@ class Schema:
         tick: str | None = None,
         clock: Clock | None = None,
         made_types: Mapping[str, ColumnTypes] | None = None,
-        streams: tuple[tuple[str | None, tuple[str, ...]], ...] = (),
+        streams: Iterable[tuple[str | None, Iterable[str]]] = (),
     ) -> None:
         assign = object.__setattr__
         assign(self, "type", type)
@@ -88,7 +88,7 @@ class Schema:
         assign(self, "clock", self._clock(clock))
         made = {name: _columns(given) for name, given in (made_types or {}).items()}
         assign(self, "made_types", MappingProxyType(made))
-        assign(self, "streams", streams)
+        assign(self, "streams", tuple((name, tuple(columns)) for name, columns in streams))
         assign(self, "_key", self._make_key())
 
     def _clock(self, given: Clock | None) -> Clock:
@@ -228,7 +228,7 @@ class Schema:
             made_types={name: columns for name, columns in self.made_types.items() if name not in others},
         )
 
-    def of_streams(self, streams: tuple[tuple[str | None, tuple[str, ...]], ...]) -> Schema:
+    def of_streams(self, streams: Iterable[tuple[str | None, Iterable[str]]]) -> Schema:
         """This schema for a table that holds these streams."""
         return _replaced(self, streams=streams)
 
