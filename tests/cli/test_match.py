@@ -6,11 +6,16 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.conftest import Kleene
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EVENTS = """type,ts,tag
 Shelf,1,7
@@ -268,3 +273,35 @@ def test_spark_finds_the_same(spark: object, kleene: Kleene, tmp_path: Path) -> 
     assert there.code == 0, there.err
     assert rows(here.out)
     assert sorted(here.out.splitlines()) == sorted(there.out.splitlines())
+
+
+def test_spark_reads_parquet_itself_and_finds_the_same(
+    spark: SparkSession, kleene: Kleene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a table that was put into a file for it, and a name that Spark would take for a pattern; bad rows stay."""
+    from kleene.cli import on_spark
+
+    query = "PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10 seconds"
+    times = pa.array([1, 2, None, 30], pa.timestamp("us", "UTC"))
+    table = pa.table({"type": ["A", "B", "B", "A"], "ts": times, "x": [5, 5, 5, 5]})
+    pq.write_table(table, tmp_path / "day.parquet")
+    pq.write_table(table, tmp_path / "day[1].parquet")
+    pa.csv.write_csv(table.drop_null(), tmp_path / "day.csv")
+    handed: list[pa.Table] = []
+    create = type(spark).createDataFrame
+
+    def counted(self: SparkSession, data: Any, *given: Any, **named: Any) -> Any:
+        handed.append(data)
+        return create(self, data, *given, **named)
+
+    monkeypatch.setattr(type(spark), "createDataFrame", counted)
+    monkeypatch.setattr(on_spark, "_WORTH_A_FILE", 1)
+    for file, tables in (("day.parquet", 0), ("day[1].parquet", 1), ("day.csv", 0)):
+        handed.clear()
+        here = kleene("match", "-q", query, "-i", tmp_path / file)
+        there = kleene("match", "-q", query, "-i", tmp_path / file, "--on", "spark")
+        assert there.code == 0, there.err
+        assert (there.out, len(handed)) == (here.out, tables)
+        assert len(rows(there.out)) == 1
+        bad = "0 bad rows" if file == "day.csv" else "1 bad row"
+        assert f"3 events, {bad}, 1 match in" in there.err

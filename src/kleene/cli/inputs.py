@@ -99,6 +99,8 @@ class Given:
     events: Any
     count: int
     bad_rows: list[tuple[str, BadRow]] = field(default_factory=list)
+    # By stream, where all its files are Parquet with the same columns.
+    parquet: dict[str, list[str]] = field(default_factory=dict)
 
 
 def events_from(given: Sequence[str], schema: Schema, format: str | None, separator: str | None = None) -> Given:
@@ -106,17 +108,31 @@ def events_from(given: Sequence[str], schema: Schema, format: str | None, separa
     import pyarrow as pa
 
     streams: dict[str, list[pa.Table]] = {}
+    files: dict[str, list[str]] = {}
     bad: list[tuple[str, BadRow]] = []
     for item in given:
         name, path = _stream(item)
         read = _read(path, schema, format, separator)
         streams.setdefault(name, []).append(read.table)
+        files.setdefault(name, []).append(path)
         bad += [(path, row) for row in read.bad_rows]
     if "" in streams and len(streams) > 1:
         raise typer.BadParameter("name every stream, or none: `-i Shelf=shelf.csv`", param_hint="-i")
     tables = {name: _joined(parts) for name, parts in streams.items()}
     count = sum(table.num_rows for table in tables.values())
-    return Given(tables.get("", tables), count, bad)
+    parquet = {
+        name: paths
+        for name, paths in files.items()
+        if all(_is_parquet(path, format) for path in paths)
+        and all(table.schema.equals(streams[name][0].schema) for table in streams[name])
+    }
+    return Given(tables.get("", tables), count, bad, parquet)
+
+
+def _is_parquet(path: str, format: str | None) -> bool:
+    from kleene.frames.files import format_of
+
+    return Path(path).is_file() and (format or format_of(path)) == "parquet"
 
 
 def _stream(item: str) -> tuple[str, str]:

@@ -12,11 +12,10 @@ from typing import Any
 import pyarrow as pa
 import typer
 
-from kleene.api import Outputs, outputs
+from kleene.api import outputs
 from kleene.cli.inputs import events_from, params_from, query_from, schema_from
 from kleene.cli.showing import print_matches
 from kleene.cli.warming import working
-from kleene.errors import UnusableColumn
 from kleene.frames.files import write_stream, write_table
 from kleene.frames.rows import BadRow
 from kleene.frames.streams import reads, to_table
@@ -67,7 +66,14 @@ def match_files(request: Request) -> None:
         given = events_from(request.events, declared, request.input_format, request.separator)
     events = with_named_columns(given.events, queries, declared)
     with working("finding matches"):
-        made = find(events, queries if len(queries) > 1 else queries[0], schema, on_spark=request.on_spark)
+        query = queries if len(queries) > 1 else queries[0]
+        if request.on_spark:
+            from kleene.cli.on_spark import find_on_spark
+
+            _report_unseen_types(events, queries, schema)
+            made = find_on_spark(events, given.parquet, query, schema, declared)
+        else:
+            made = outputs(events, query, schema=schema)
     seconds = time.perf_counter() - began
     bad = [*given.bad_rows, *(("", row) for row in _bad_rows(made.bad_rows))]
     _write_matches(made.matches, declared, request)
@@ -90,28 +96,6 @@ def _say_why(events: Any, queries: Sequence[Query], schema: Schema) -> None:
     with working("counting"):
         text = diagnose(events, queries[0], schema=schema)
     print(text, file=sys.stderr)
-
-
-def find(events: Any, query: Query | Sequence[Query], schema: Schema, *, on_spark: bool) -> Outputs:
-    """The outputs as Arrow tables, computed here or on a local Spark."""
-    if not on_spark:
-        return outputs(events, query, schema=schema)
-    from kleene.spark.session import local_session
-    from kleene.spark.types import spark_schema
-
-    _report_unseen_types(events, [query] if isinstance(query, Query) else query, schema)
-    session = local_session()
-
-    def frame(table: pa.Table) -> Any:
-        try:
-            return session.createDataFrame(table, spark_schema(table.schema))
-        except TypeError as kind:
-            raise UnusableColumn(f"Spark has no column of type {kind}", hint="drop or convert it") from None
-
-    frames = {name: frame(table) for name, table in events.items()} if isinstance(events, dict) else frame(events)
-    made = outputs(frames, query, schema=schema)
-    timeouts = None if made.timeouts is None else made.timeouts.toArrow()
-    return Outputs(made.matches.toArrow(), timeouts, made.bad_rows.toArrow())
 
 
 def _report_unseen_types(events: Any, queries: Sequence[Query], schema: Schema) -> None:

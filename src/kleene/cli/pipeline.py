@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kleene.spark.pipeline.targets import Target
 
 _POLL_SECONDS = 0.2
+_ROWS_WORTH_A_RATE = 1_000_000
 
 
 def run_file(path: Path, *, dry: bool) -> None:
@@ -161,8 +162,14 @@ def _summed_up(summary: Summary) -> Iterator[str]:
     for target in summary.targets:
         if target.sink.kind != "console":
             yield f"wrote    {target.what} → {place(target)}"
-    rate = summary.rows / summary.finding if summary.finding else 0
-    yield f"took     {summary.seconds:.1f} s, of which finding matches {summary.finding:.1f} s: {rate:,.0f} events/s"
+    yield f"took     {summary.seconds:.1f} s, of which finding matches {summary.finding:.1f} s{_rate(summary)}"
+
+
+def _rate(summary: Summary) -> str:
+    """Of fewer rows it would be the rate at which Spark starts."""
+    if summary.rows < _ROWS_WORTH_A_RATE:
+        return ""
+    return f": {summary.rows / summary.finding:,.0f} events/s"
 
 
 def place(target: Target) -> str:

@@ -286,7 +286,7 @@ class AutomatonExecutor:
         return int(self._runs.live.sum())
 
     def open_runs(self, closing: Closing) -> int:
-        """Live runs of which one began in a window that is still open; a kernel drops the others when an event comes."""
+        """Live runs of which one began in a window that is still open; the others go when an event comes."""
         live = self._live_nodes()
         live = live[self._field(live, kernel.KILLED) == kernel.ALIVE]
         return int(np.count_nonzero(~closing.closed(self.first(live))))

@@ -21,7 +21,7 @@ _MINUTES = 10
 
 
 def archive_file() -> Path | None:
-    """Where the archive is for the Java of JAVA_HOME and this PySpark, made or not; None where one of them is unknown."""
+    """Where the archive of this Java and this PySpark is, made or not; None where one of them is unknown."""
     home = os.environ.get("JAVA_HOME")
     try:
         release = (Path(home) / "release").read_text() if home else ""
@@ -65,7 +65,7 @@ def make_archive() -> Path | None:
 
 
 def _run_spark(draft: Path) -> None:
-    """What the first minute of a user makes Spark load: files, a batch, a stream. Java writes the archive as it ends."""
+    """What a first minute makes Spark load: files, a batch, a stream. Java writes the archive as it ends."""
     from pyspark import SparkContext
 
     from kleene.pattern.query import Query

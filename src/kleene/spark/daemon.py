@@ -22,6 +22,7 @@ def load() -> None:
     from kleene.pattern.query import Query
 
     import_module("kleene.spark.worker")
+    import_module("kleene.spark.streaming.processor")
     logging.getLogger("kleene").setLevel(logging.ERROR)
     events = pa.table({"type": ["A", "A", "B"], "ts": [1, 2, 3], "id": [1, 1, 1], "x": [1, 2, 3]})
     for text in (_FIRST, _THEN):

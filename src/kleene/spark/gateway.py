@@ -37,7 +37,7 @@ def start_jvm(conf: SparkConf) -> None:
     reading, writing = os.pipe()
     Thread(target=_pass_on, args=(reading,), name="kleene-jvm-errors", daemon=True).start()
     try:
-        gateway = launch_gateway(conf, {"stderr": writing})
+        gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
     finally:
         os.close(writing)
     SparkContext(conf=conf, gateway=gateway)

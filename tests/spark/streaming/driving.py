@@ -25,9 +25,9 @@ from kleene.spark.slot import Part, Work
 from kleene.spark.streaming import live_slot, processor
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.live_slot import LiveSlot
-from kleene.spark.streaming.processor import SlotProcessor
 from kleene.spark.streaming.segments import Page
 from kleene.spark.streaming.spreading import places
+from kleene.spark.streaming.stateful import SlotProcessor
 from kleene.spark.worker import errand, work_from
 
 # What Spark calls the first of two slots.

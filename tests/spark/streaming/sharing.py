@@ -28,7 +28,7 @@ from kleene.plan.settings import Budget, Exchange, Settings, Stream
 from kleene.spark.packing import PACKED, from_bytes, to_bytes
 from kleene.spark.slot import named
 from kleene.spark.streaming.event_time import Pace
-from kleene.spark.streaming.processor import SlotProcessor
+from kleene.spark.streaming.stateful import SlotProcessor
 from kleene.spark.worker import ENVELOPE, ENVELOPE_DDL, Errand, work_from
 
 if TYPE_CHECKING:

@@ -67,9 +67,9 @@ def run_demo(events: int, seed: int, output: Path, *, on_spark: bool | None) -> 
 
 
 def _frame(path: Path) -> Any:
-    from kleene.spark.session import local_session
+    from kleene.spark.session import brief_session
 
-    return local_session().read.parquet(str(path.resolve()))
+    return brief_session().read.parquet(str(path.resolve()))
 
 
 def _find(source: Any, query: Query) -> Found:

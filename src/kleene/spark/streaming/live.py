@@ -21,9 +21,9 @@ from kleene.spark.packing import from_bytes
 from kleene.spark.sending import Sent
 from kleene.spark.slot import TYPE_SEEN
 from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
-from kleene.spark.streaming.processor import SlotProcessor
 from kleene.spark.streaming.record import Record, read_record, write_record
 from kleene.spark.streaming.spreading import places
+from kleene.spark.streaming.stateful import SlotProcessor
 from kleene.spark.together import Together
 from kleene.spark.types import as_spark_expects, spark_schema
 from kleene.spark.unseen import known_streams

@@ -1,4 +1,4 @@
-"""The stateful operator: Spark calls it with the packed events of a slot, or when the slot's time has come.
+"""What the stateful operator does when Spark calls it: with the packed events of a slot, or when its time has come.
 
 A worker process keeps the slots that it has worked on alive. Slots move between workers, and an attempt may fail after
 it has worked, so a live slot counts only when the page that Spark keeps knows its last update by its random name.
@@ -13,8 +13,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from kleene.errors import KleeneError
 from kleene.spark.packing import from_bytes
@@ -27,66 +25,39 @@ from kleene.spark.worker import ENVELOPE, Errand, portions, quietly, work_from
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle, TimerValues, ValueState
+    from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle, ValueState
 
-_DATA = StructType([StructField("data", BinaryType())])
-_PLACE = StructType(
-    [StructField("kind", StringType()), StructField("number", LongType()), StructField("piece", IntegerType())]
-)
 # Larger values are kept in pieces: each passes through memory of the JVM and of the worker as a whole.
 _PIECE = 8 << 20
 
 
-class SlotProcessor(StatefulProcessor):
-    def __init__(self, given: Errand) -> None:
-        """`given` is what tasks are told: plain data, since it travels to each of them."""
-        self._given = given
+def called(given: Errand, slot: int, rows: Iterator[pd.DataFrame], watermark: int, kept: InSpark) -> Iterator[Any]:
+    """What a slot makes of its rows, and of the time that has passed: envelopes.
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._page = handle.getValueState("page", _DATA)
-        self._parts = handle.getMapState("parts", _PLACE, _DATA)
+    watermark   in Spark's milliseconds
+    """
+    blobs = [pa.py_buffer(blob) for frame in rows for blob in frame["events"]]
+    try:
+        with quietly():
+            if slot == given["bad_slot"]:
+                made: Iterable[Made] = map(_bad, map(from_bytes, blobs))
+            else:
+                made = _updated(given, slot, blobs, watermark, kept)
+            for one in made:
+                yield from _envelopes(one, slot)
+    except KleeneError as error:
+        # Spark passes on the text of the traceback, in which our own frames would only hide the message.
+        raise error.with_traceback(None) from None
 
-    # Names that Spark calls.
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Any]:  # noqa: N802, N803
-        yield from self._called(self._slot(key), rows, timerValues)
-
-    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
-        yield from self._called(self._slot(key), iter(()), timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
-
-    def close(self) -> None:
-        pass
-
-    def _slot(self, key: Any) -> int:
-        # The slot of rows that are no events is the last one.
-        return slots_by_place(self._given["bad_slot"] + 1)[int(key[0])]
-
-    def _called(
-        self, slot: int, rows: Iterator[pd.DataFrame], timers: TimerValues, fired: int | None = None
-    ) -> Iterator[pd.DataFrame]:
-        blobs = [pa.py_buffer(blob) for frame in rows for blob in frame["events"]]
-        try:
-            with quietly():
-                if slot == self._given["bad_slot"]:
-                    made: Iterable[Made] = map(_bad, map(from_bytes, blobs))
-                else:
-                    made = self._updated(slot, blobs, timers.getCurrentWatermarkInMs(), fired)
-                for one in made:
-                    yield from _envelopes(one, slot)
-        except KleeneError as error:
-            # Spark passes on the text of the traceback, in which our own frames would only hide the message.
-            raise error.with_traceback(None) from None
-
-    def _updated(self, slot: int, blobs: list[pa.Buffer], milliseconds: int, fired: int | None) -> Iterator[Made]:
-        work, pace = _work(_Told(self._given))
-        part = work.part_of(slot)
-        kept = _InSpark(self._handle, self._page, self._parts, fired)
-        live = _LIVE.slot(work, part, slot, kept)
-        tables = [named(from_bytes(blob), part, work.columns) for blob in blobs]
-        rows = pa.concat_tables(tables) if tables else None
-        yield from live.update(rows, pace.watermark(milliseconds), kept, pace)
-        _LIVE.remember(live, slot)
+def _updated(given: Errand, slot: int, blobs: list[pa.Buffer], watermark: int, kept: InSpark) -> Iterator[Made]:
+    work, pace = _work(_Told(given))
+    part = work.part_of(slot)
+    live = _LIVE.slot(work, part, slot, kept)
+    tables = [named(from_bytes(blob), part, work.columns) for blob in blobs]
+    rows = pa.concat_tables(tables) if tables else None
+    yield from live.update(rows, pace.watermark(watermark), kept, pace)
+    _LIVE.remember(live, slot)
 
 
 def _bad(rows: pa.Table) -> Made:
@@ -102,7 +73,7 @@ def _envelopes(made: Made, slot: int) -> Iterator[pd.DataFrame]:
         yield pd.DataFrame({name: [value] for name, value in zip(ENVELOPE.names, values, strict=True)})
 
 
-class _InSpark:
+class InSpark:
     """`Kept` in Spark's state store."""
 
     def __init__(self, handle: StatefulProcessorHandle, page: ValueState, parts: MapState, fired: int | None) -> None:
@@ -161,7 +132,7 @@ class _Live:
     def __init__(self) -> None:
         self._slots: OrderedDict[tuple[str, int], LiveSlot] = OrderedDict()
 
-    def slot(self, work: Work, part: Part, slot: int, kept: _InSpark) -> LiveSlot:
+    def slot(self, work: Work, part: Part, slot: int, kept: InSpark) -> LiveSlot:
         """The slot as Spark keeps it; it is not here until it is remembered, for what fails half-way stands nowhere."""
         serves = serves_of(work, part)
         data = kept.page()
