@@ -28,6 +28,22 @@ def compile_all() -> str:
     return f"compiled in {seconds:.0f} s: kernels are kept in {folder}"
 
 
+def archive_classes() -> str:
+    """Keep the classes that Spark loads; where they are kept."""
+    from kleene.spark.class_archive import archive_options, make_archive
+    from kleene.spark.session import check_installed
+
+    check_installed()
+    if archive_options():
+        return "already kept: the classes that Spark loads"
+    print("Running Spark once to see what it loads: about a minute.", file=sys.stderr)
+    file = make_archive()
+    if file is None:
+        print("error: this Java cannot archive the classes of Spark; everything works without that", file=sys.stderr)
+        raise typer.Exit(1)
+    return f"kept: the classes that Spark loads, {file.stat().st_size / 1e6:.0f} MB in {file}"
+
+
 @contextmanager
 def _steps(number: int) -> Iterator[Callable[[int, str], None]]:
     """A bar on a terminal, lines elsewhere."""

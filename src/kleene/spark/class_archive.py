@@ -1,6 +1,6 @@
 """An archive of the classes that Spark loads, so that Java need not read, check and link each of them at every start.
 
-`python -m kleene.spark.class_archive` makes it, once for a Java and a PySpark; local sessions use it when it is there.
+`kleene warm --spark` makes it, once for a Java and a PySpark; local sessions use it when it is there.
 Java itself tells whether an archive is of this Java and these jars, and goes on without one that is not.
 """
 
@@ -100,7 +100,4 @@ def _run_spark(draft: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        _run_spark(Path(sys.argv[1]))
-    elif make_archive() is None:
-        sys.exit("this Java cannot archive the classes of Spark; everything works without that")
+    _run_spark(Path(sys.argv[1]))

@@ -60,7 +60,7 @@ def _on_this_machine(cores: str, compiling: str, conf: Mapping[str, str]) -> Spa
     os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     # Otherwise tasks run the first `python3` on PATH, where Kleene is not installed.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    _check_installed()
+    check_installed()
     options = " ".join([LOGGING, compiling, *archive_options()])
     return _session(cores, {**_LOCALLY, _JAVA_OPTIONS: options, **conf})
 
@@ -75,12 +75,12 @@ def cluster_session(master: str, archive: Path | None, **conf: str) -> SparkSess
     from kleene.spark.shipping import executor_options
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    _check_installed()
+    check_installed()
     shipped = {} if archive is None else executor_options(archive)
     return _session(master, {**_QUIETLY, **shipped, **conf})
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
     """PySpark first: whoever lacks it need not look for a Java yet."""
     try:
         import pyspark.sql  # noqa: F401
