@@ -8,7 +8,7 @@ STAMP := $(VENV)/.setup-done
 FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_java"]()' 2>/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint check test bench bench-engine bench-trees bench-spark bench-stream clean
+.PHONY: help setup demo lint check test soak bench bench-engine bench-trees bench-spark bench-stream clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -45,6 +45,9 @@ test: lint ## lint, and all tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not spark"
 	-@$(BIN)/python -m tests.spark.jars # once, before two workers would; without them Kafka's tests fail and say why
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m spark
+
+soak: setup ## the random tests at length: three times as many cases (about 15 minutes)
+	KLEENE_SOAK=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not spark"
 
 bench: bench-engine ## measure everything
 	$(BIN)/python -m bench.parse

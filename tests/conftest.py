@@ -30,7 +30,14 @@ LONG = (
         "test_engine_agrees_on_outputs.py",
     ),
     *("test_trees_agree.py", "test_tree_mutations.py", "test_mutations.py", "test_trees_on_streams.py"),
-    *("test_disjunctions_agree.py", "test_cache.py", "test_several_queries.py", "test_fuzz.py", "test_wheel.py"),
+    *(
+        "test_neighbours.py",
+        "test_disjunctions_agree.py",
+        "test_cache.py",
+        "test_several_queries.py",
+        "test_fuzz.py",
+        "test_wheel.py",
+    ),
 )
 
 

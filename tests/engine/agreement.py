@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from unittest import mock
 
 import pyarrow as pa
+from tests.soaking import least, rounds
 
 from kleene import decompress
 from kleene.engine import held
@@ -239,10 +240,10 @@ HALVES = list(STRATA)[:16], list(STRATA)[16:]
 
 
 def agree(stratum: str, record_property: Callable[[str, object], None]) -> None:
-    pairs, matched = compare(stratum, range(STRATA[stratum]))
+    pairs, matched = compare(stratum, range(rounds(STRATA[stratum])))
     record_property("counted", f"engine = reference: {stratum:22} {pairs:4} pairs, {matched:4} with matches")
-    assert pairs >= PAIRS
-    assert matched >= MATCHED
+    assert pairs >= least(PAIRS)
+    assert matched >= least(MATCHED)
 
 
 def agree_at_a_glance(stratum: str) -> None:

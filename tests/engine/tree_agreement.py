@@ -21,6 +21,7 @@ from unittest import mock
 from tests.engine.agreement import Pair, case_of, check, pair_of
 from tests.optimize.rewrites.common_parts import common_case
 from tests.optimize.rewrites.matching import logicals
+from tests.soaking import rounds
 
 import kleene
 from kleene.engine.store import EventStore
@@ -242,7 +243,7 @@ def compare(stratum: str, wanted: int, *, first: int = 0, seeds: int = 400, most
 
 
 def agree(stratum: str, record_property: Callable[[str, object], None]) -> None:
-    wanted = STRATA[stratum]
+    wanted = rounds(STRATA[stratum])
     counted = compare(stratum, wanted)
     record_property("counted", f"trees = reference: {stratum:17} {counted}")
     assert counted.pairs == wanted
