@@ -107,6 +107,7 @@ def run_together(prepared: Sequence[Prepared]) -> dict[tuple[int, str], pa.Table
 
     from kleene.spark.division import exchanged
     from kleene.spark.packing import from_bytes
+    from kleene.spark.worker import fitted
 
     errands = [made.errand() for made in prepared]
     frames = [
@@ -132,7 +133,11 @@ def run_together(prepared: Sequence[Prepared]) -> dict[tuple[int, str], pa.Table
     packed: DataFrame = reduce(lambda left, right: left.union(right), frames)
     found: dict[tuple[int, str], list[pa.Table]] = {}
     for row in exchanged(packed).mapInArrow(on_packed, "n bigint, k string, r binary").toArrow().to_pylist():
-        found.setdefault((row["n"], row["k"]), []).append(from_bytes(row["r"]))
+        table = from_bytes(row["r"])
+        if row["k"] == "matches" and prepared[row["n"]].several:
+            # As a task hands them to Spark: those of one slot lack what queries of others return.
+            table = fitted(table, prepared[row["n"]].nothing.matches.schema)
+        found.setdefault((row["n"], row["k"]), []).append(table)
     return {key: selected(pa.concat_tables(tables)) for key, tables in found.items()}
 
 

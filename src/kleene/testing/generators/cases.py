@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -79,7 +80,9 @@ class _Draft:
 
     def case(self) -> GeneratedCase:
         text = self._text()
-        return GeneratedCase(text, self._events(), self.types, self.tie_breaker, self.start, self.params)
+        # A condition that was left out takes its parameters with it.
+        params = {name: value for name, value in self.params.items() if re.search(rf":{name}\b", text)}
+        return GeneratedCase(text, self._events(), self.types, self.tie_breaker, self.start, params)
 
     def _types(self) -> dict[str, set[str]]:
         return {name: {a for a in ATTRIBUTES if not self.luck(self.plan.lacking)} for name in TYPES}
