@@ -182,7 +182,7 @@ def answers(tables: Tables, query: str) -> Answers:
 
 
 def _told_apart(row: Row) -> Row:
-    """A query with RETURN tells events apart by the columns that it reads; these here read no more than type and time."""
+    """A query with RETURN tells events apart by the columns that it reads, and every query reads type and time."""
     if row.get("returned") is None:
         return row
     events = [(one["variable"], one["position"], one["event"]["type"], one["event"]["ts"]) for one in row["events"]]
