@@ -321,7 +321,7 @@ def warm(
     \b
     Example:
       kleene warm
-      kleene warm --spark                          # 200 MB more: Spark starts in two thirds of the time
+      kleene warm --spark                          # 200 MB more: Spark has less to load at each start
       RUN pip install kleene && kleene warm        # in a Dockerfile
       NUMBA_CACHE_DIR=/shared/kernels kleene warm
     """
