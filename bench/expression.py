@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kleene.engine.columns import ColumnStore
-from kleene.engine.linking import groups, link
-from kleene.engine.masks import mask
-from kleene.engine.strings import StringPool
+from kleene.codegen.expression import compile_clauses
+from kleene.engine.executors.linking import groups, link
+from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.masks import mask
+from kleene.engine.intake.strings import StringPool
 from kleene.frames.arrow import schema_on
 from kleene.kernels.expression import holds_each, room
-from kleene.optimize.compile_expression import compile_clauses
 from kleene.pattern.expressions import Clause
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from bench.workloads import sase
-from kleene.engine.columns import ColumnStore
-from kleene.engine.identity import match_ids, used_hashes
-from kleene.engine.matches import Matches
-from kleene.engine.ordering import Spans, in_order
-from kleene.engine.selected import Selected
-from kleene.engine.strings import StringPool
-from kleene.engine.tables import match_table
+from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.strings import StringPool
+from kleene.engine.output.identity import match_ids, used_hashes
+from kleene.engine.output.matches import Matches
+from kleene.engine.output.ordering import Spans, in_order
+from kleene.engine.output.selected import Selected
+from kleene.engine.output.tables import match_table
 from kleene.frames.arrow import schema_on
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery

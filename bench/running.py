@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kleene.engine.run import run_query
+from kleene.engine.engine import Engine
 from kleene.evaluation import evaluate
 from kleene.frames.arrow import schema_on
 from kleene.optimize.planner import RULES
@@ -33,7 +33,9 @@ def bound(table: pa.Table, text: str) -> BoundQuery:
 def found_with(table: pa.Table, text: str, settings: Settings) -> pa.Table:
     """The matches, from the engine with these settings."""
     try:
-        return run_query(bound(table, text), table, settings).matches
+        engine = Engine(bound(table, text), settings)
+        engine.process(table)
+        return engine.finish().matches
     except NotCompilable:
         raise NotCompiled(text) from None
 

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 import kleene
 from bench.measure import CountsDiffer, Verdict, header
 from bench.workloads import LATE_SECONDS, fraud, payments, sase, sequence
-from kleene.spark.streaming.live import Found
+from kleene.spark.streaming.live import MicroBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,7 +104,7 @@ class Bench:
         memory: list[int] = []
         sizes: list[int] = []
 
-        def write(found: Found, number: int) -> None:
+        def write(found: MicroBatch, number: int) -> None:
             counts.append(found.number("matches"))
             if counts[-1]:
                 found.matches("q").write.mode("overwrite").parquet(str(place / "out" / f"batch={number}"))
@@ -162,7 +162,7 @@ def handed_over(events: DataFrame) -> DataFrame:
 
 
 def workers_memory() -> int:
-    """Resident bytes of the Python workers; a page that several share counts once."""
+    """Bytes that Python workers have for themselves; pages that they share with the daemon are no worker's."""
     total = 0
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -170,8 +170,8 @@ def workers_memory() -> int:
         try:
             command = (entry / "cmdline").read_bytes()
             if b"kleene.spark.daemon" in command:
-                shares = (entry / "smaps_rollup").read_text().split("Pss:")[1]
-                total += int(shares.split()[0]) * 1024
+                lines = (entry / "smaps_rollup").read_text().splitlines()
+                total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
         except OSError:
             continue
     return total
@@ -274,7 +274,7 @@ def latency(bench: Bench) -> None:
     waits: list[float] = []
     began = time.time()
 
-    def write(found: Found, batch: int) -> None:
+    def write(found: MicroBatch, batch: int) -> None:
         if not found.number("matches"):
             return
         ends = found.matches("q").select("end").toArrow().column("end")

@@ -14,7 +14,7 @@ from bench.running import bound
 from bench.tree_plans import BATCH, COMPARED, FOUR, PAPERS_FOUR, Parts, Way, adaptive, agree, batches, lines, trees
 from bench.tree_points import CELL, MOST_SLOWER, NAME, Size
 from bench.tree_workloads import QUERY_6, SETTINGS
-from kleene.plan.settings import Executor
+from kleene.plan.settings import ExecutorKind
 
 ADAPTIVE = "adaptive"
 # How long a phase is: many rounds of the trees, so that noticing a change costs little of it.
@@ -38,7 +38,7 @@ def phases(size: Size) -> list[Verdict]:
         agree(ways, table.slice(0, COMPARED))
     # Only a whole stream shows whether a change of plans loses or repeats a match.
     whole = pa.concat_tables(list(tables.values()))
-    matches = agree({name: ways[name] for name in (ADAPTIVE, Executor.STACKS.value)}, whole, BATCH)
+    matches = agree({name: ways[name] for name in (ADAPTIVE, ExecutorKind.STACKS.value)}, whole, BATCH)
     print(f"{matches:,} matches")
     rates = _rates(ways, {name: list(batches(table)) for name, table in tables.items()}, events)
     print(f"{'':{NAME}}" + "".join(f"{name:>{CELL}}" for name in ways))

@@ -25,7 +25,7 @@ from kleene.pattern.expressions import Attribute, Clause, Comparison
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
 from kleene.plan.physical import AutomatonPlan, Plan, Scan, SequencePlan
-from kleene.plan.settings import Adapting, Executor, Settings
+from kleene.plan.settings import Adapting, ExecutorKind, Settings
 from kleene.plan.trees import TreePlan
 
 BATCH = 2_048
@@ -70,7 +70,7 @@ def of_shape(query: BoundQuery, shape: Shape | None) -> Way:
     """A tree that stays as it is."""
     (logical,) = options(query)
     plan = check(Plan(query, (build(query, logical, shape),)))
-    return Way(query, Settings(executor=Executor.TREES, adapting=Adapting(on=False)), plan)
+    return Way(query, Settings(executor=ExecutorKind.TREES, adapting=Adapting(on=False)), plan)
 
 
 def trees(query: BoundQuery, orders: Mapping[str, Order]) -> dict[str, Way]:
@@ -90,7 +90,7 @@ def negations(query: BoundQuery) -> dict[str, Way]:
 def lines(query: BoundQuery) -> dict[str, Way]:
     """The paper's NFA is that of SASE 2006, which constructs from stacks; the automaton is that of SASE+."""
     made = {}
-    for executor, kind in ((Executor.STACKS, SequencePlan), (Executor.AUTOMATON, AutomatonPlan)):
+    for executor, kind in ((ExecutorKind.STACKS, SequencePlan), (ExecutorKind.AUTOMATON, AutomatonPlan)):
         way = Way(query, Settings(executor=executor))
         assert isinstance(way.engine().plan.alternatives[0], kind), f"not on {executor.value}"
         made[executor.value] = way
@@ -98,7 +98,7 @@ def lines(query: BoundQuery) -> dict[str, Way]:
 
 
 def adaptive(query: BoundQuery) -> Way:
-    return Way(query, Settings(executor=Executor.TREES))
+    return Way(query, Settings(executor=ExecutorKind.TREES))
 
 
 # Running -----------------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def estimates(ways: Mapping[str, Way], statistics: Statistics) -> dict[str, floa
 def chosen(ways: Mapping[str, Way], table: pa.Table) -> str:
     """Which of these the optimiser takes when it sees the first batch."""
     query = next(iter(ways.values())).query
-    engine = Engine(query, Settings(executor=Executor.TREES, adapting=Adapting(on=False)))
+    engine = Engine(query, Settings(executor=ExecutorKind.TREES, adapting=Adapting(on=False)))
     engine.replay(table.slice(0, BATCH), BATCH)
     (taken,) = engine.plan.alternatives
     return next(name for name, way in ways.items() if way.tree == taken)

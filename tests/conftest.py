@@ -17,34 +17,26 @@ if TYPE_CHECKING:
 
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-# Files that take longest are begun first: one that a worker takes last keeps the other waiting.
-LONG = (
-    *("test_kill.py", "test_cases_on_streams.py", "test_pairs_on_streams.py", "test_streams.py", "test_cluster.py"),
-    *("test_spark_pages.py", "test_plain_session.py", "test_unfit_workers.py", "test_cases_on_spark.py"),
-    *("test_stream_pipeline.py", "test_stream_telling.py", "test_kafka.py", "test_random_pairs.py"),
-    *(
-        "test_first_answer.py",
-        "test_warm.py",
-        "test_large_queries.py",
-        "test_engine_agrees.py",
-        "test_engine_agrees_on_outputs.py",
-    ),
-    *("test_trees_agree.py", "test_tree_mutations.py", "test_mutations.py", "test_trees_on_streams.py"),
-    *(
-        "test_neighbours.py",
-        "test_disjunctions_agree.py",
-        "test_cache.py",
-        "test_several_queries.py",
-        "test_fuzz.py",
-        "test_wheel.py",
-    ),
-)
+# As users have it: plans that change while they run, and code that is generated for each.
+SPARKS_OWN = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+# For thousands of tiny jobs: whole-stage code would be compiled for each, and planned again at each stage.
+PLAIN = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before `-m` chooses among the marks."""
-    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+    # Files with slow tests are begun first: one that a worker takes last keeps the other waiting.
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
     for item in items:
         if not {"spark", "broker"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("spark")
@@ -66,13 +58,10 @@ def spark() -> Iterator[SparkSession]:
     from kleene.spark.java import JavaNotFound
     from kleene.spark.session import local_session
 
-    # Thousands of tiny jobs: whole-stage code would be compiled for each, and planned again at each stage.
     tiny = {
+        **PLAIN,
         SHUFFLE_PARTITIONS: "2",
         "spark.default.parallelism": "2",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     try:
@@ -93,6 +82,8 @@ def spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     spark = request.getfixturevalue("spark")
     before = spark.conf.get(SHUFFLE_PARTITIONS)
+    for name, value in (SPARKS_OWN if request.node.get_closest_marker("sparks_own") else PLAIN).items():
+        spark.conf.set(name, value)
     yield
     spark.conf.set(SHUFFLE_PARTITIONS, before)
 

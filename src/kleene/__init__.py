@@ -4,16 +4,24 @@
 >>> q = kleene.query("PATTERN SEQ(Shelf a, !(Register b), Exit c) WHERE [tag_id] WITHIN 12 hours")
 """
 
-from kleene.api import Outputs, Query, decompress, explain, flat, infer_schema, live, match, outputs, query, sql, why
+from typing import TYPE_CHECKING, Any
+
+from kleene.api import Query, decompress, explain, flat, infer_schema, live, match, outputs, query, sql, why
 from kleene.errors import KleeneError
 from kleene.explanation import Explanation
+from kleene.frames.outputs import Outputs
 from kleene.pattern import Schema
-from kleene.plan.settings import Adapting, Budget, Exchange, Executor, Policy, Settings, Stream
+from kleene.plan.settings import Adapting, Budget, Exchange, Policy, Settings, Stream
+from kleene.plan.settings import ExecutorKind as Executor
+
+if TYPE_CHECKING:
+    from kleene.engine import Engine
 
 __version__ = "0.1.0"
 __all__ = [
     "Adapting",
     "Budget",
+    "Engine",
     "Exchange",
     "Executor",
     "Explanation",
@@ -36,3 +44,12 @@ __all__ = [
     "sql",
     "why",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`Engine` is loaded when it is asked for: it brings the compiler along, which most of this does not need."""
+    if name == "Engine":
+        from kleene.engine import Engine
+
+        return Engine
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from kleene.engine.run import run_engine
-from kleene.engine.statistics import ComponentCounts
+from kleene.engine.engine import Engine
+from kleene.engine.readiness import run_when_ready
+from kleene.engine.state.statistics import ComponentCounts
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Measured
 from kleene.plan.explain_lines import Row
@@ -17,9 +18,9 @@ from kleene.plan.physical import Plan, ReferencePlan, SequencePlan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
 from kleene.plan.trees import Alternative, TreePlan
-from kleene.testing.limits import Limits
-from kleene.testing.reference import evaluate, events_of
-from kleene.testing.timeline import Timeline, in_class
+from kleene.reference.evaluator import evaluate, events_of
+from kleene.reference.limits import Limits
+from kleene.reference.timeline import ReferenceTimeline, in_class
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,22 @@ class Analysis:
         return [f"It ran: {found} in {events}.", f"It took {self.seconds:.3f} s in this process, compiling included."]
 
 
+def counting_run(query: BoundQuery, table: pa.Table, settings: Settings) -> Engine:
+    """An engine that went through a whole table and counted; `NotCompilable` when no engine can run the query."""
+
+    def whole(engine: Engine) -> Engine:
+        engine.process(table)
+        engine.finish()
+        return engine
+
+    return run_when_ready(lambda: Engine(query, settings), lambda engine: [engine.plan], whole, table.num_rows)
+
+
 def analyzed(query: BoundQuery, settings: Settings, table: pa.Table) -> Analysis:
     """Run a query over a table, on the engine or else on the reference evaluator."""
     began = time.perf_counter()
     try:
-        engine, _, _ = run_engine(query, table, settings)
+        engine = counting_run(query, table, settings)
     except NotCompilable as problem:
         return _on_reference(query, table, str(problem))
     seconds = time.perf_counter() - began
@@ -86,7 +98,7 @@ def _on_reference(query: BoundQuery, table: pa.Table, reason: str) -> Analysis:
     events, bad = events_of(table, query.schema)
     found = evaluate(query, events, Limits(), bad)
     seconds = time.perf_counter() - began
-    timeline = Timeline.of(events, query.schema, (), query.partition)
+    timeline = ReferenceTimeline.of(events, query.schema, (), query.partition)
     rows = []
     for place, component in enumerate(query.positives):
         seen = [event for event in events if in_class(timeline, component, event)]

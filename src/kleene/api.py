@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from kleene import pattern
 from kleene.errors import UnknownSpelling
 from kleene.explanation import Explanation, explain_query
+from kleene.frames.outputs import Outputs
 from kleene.pattern import Schema
 from kleene.pattern.parameters import check_parameters
 from kleene.plan.settings import Settings
@@ -18,46 +18,38 @@ from kleene.plan.settings import Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kleene.frames.notebook import Rows
+    from kleene.pattern.query import BoundQuery
     from kleene.spark.streaming.live import Live
 
 _LOG = logging.getLogger("kleene")
 
 
-@dataclass(frozen=True, repr=False)
-class Outputs:
-    """Everything that a query gives: matches, runs that timed out, and rows that were no events.
+T_co = TypeVar("T_co", covariant=True)
 
-    All of them are of the kind that the events were; those of a stream are streams, and each of them that is started
-    runs the query for itself (`kleene.live` runs it once for all). `timeouts` is None for a query without TIMEOUTS
-    INTO.
-    """
 
-    matches: Any
-    timeouts: Any
-    bad_rows: Any
-    # Matches of events that completed more than the budget allows, where its policy is to emit these compressed. None
-    # when there are none; whether there are is known on Spark only when it has run, so there it is an empty frame.
-    compressed: Any = None
-    # Of a stream: events that came after the watermark had passed them.
-    late: Any = None
+class Table(Protocol):
+    """A pyarrow, pandas, Polars or Spark table: what they have in common."""
 
-    def __repr__(self) -> str:
-        """`Outputs(matches=3, timeouts=1, bad_rows=0)`: how many rows each has, where that is known without a run."""
-        from kleene.frames.notebook import size_of
+    @property
+    def columns(self) -> Any:
+        """Its columns, or their names."""
 
-        sizes = {name: size_of(result) for name, result in self._given()}
-        said = [f"{name}={'…' if size is None else size}" for name, size in sizes.items()]
-        return f"Outputs({', '.join(said)})"
 
-    def _repr_html_(self) -> str:
-        from kleene.frames.notebook import table_html
+class LazyTable(Protocol[T_co]):
+    """A lazy frame of Polars."""
 
-        return "\n".join(table_html(name.replace("_", " "), result) for name, result in self._given())
+    def lazy(self) -> Any:
+        """Itself; a table of Spark, which has `collect`, too, has no such method."""
 
-    def _given(self) -> list[tuple[str, Any]]:
-        """Its parts by name, without those that this query does not have."""
-        named = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
-        return [(name, result) for name, result in named if result is not None]
+    def collect(self) -> T_co:
+        """The table that it stands for."""
+
+
+T = TypeVar("T", bound=Table)
+EventRows = Sequence[Mapping[str, object]]
+# One query or its text, or several.
+Asked = str | pattern.Query | Sequence[str | pattern.Query]
 
 
 class Query(pattern.Query):
@@ -73,6 +65,18 @@ class Query(pattern.Query):
     ) -> Explanation:
         """How it is understood and how it will run: `kleene.explain`."""
         return explain_query(self, schema=schema, events=events, settings=settings, analyze=analyze)
+
+    def on(self, events: Any, schema: Schema | None = None) -> BoundQuery:
+        """This query bound to the columns of events, for an `Engine`; of the rows nothing is looked at.
+
+        events   a table of any kind that `match` takes, or an Arrow schema
+        schema   what the columns mean, where that is not `type` and `ts`
+
+        >>> rows = [{"type": "A", "ts": 1, "x": 5}]
+        >>> query("PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10").on(rows).partition
+        ('x',)
+        """
+        return self.bind(_columns_known(events, schema or Schema()))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.format())}</pre>"
@@ -102,9 +106,53 @@ def query(
     return made
 
 
+@overload
+def match(
+    events: EventRows | Mapping[str, EventRows],
+    query: Asked,
+    *,
+    schema: Schema | None = None,
+    params: Mapping[str, object] | None = None,
+    settings: Settings | None = None,
+) -> Rows: ...
+
+
+@overload
+def match(
+    events: LazyTable[T] | Mapping[str, LazyTable[T]],
+    query: Asked,
+    *,
+    schema: Schema | None = None,
+    params: Mapping[str, object] | None = None,
+    settings: Settings | None = None,
+) -> T: ...
+
+
+@overload
+def match(
+    events: T | Mapping[str, T],
+    query: Asked,
+    *,
+    schema: Schema | None = None,
+    params: Mapping[str, object] | None = None,
+    settings: Settings | None = None,
+) -> T: ...
+
+
+@overload
 def match(
     events: Any,
-    query: str | pattern.Query | Sequence[str | pattern.Query],
+    query: Asked,
+    *,
+    schema: Schema | None = None,
+    params: Mapping[str, object] | None = None,
+    settings: Settings | None = None,
+) -> Any: ...
+
+
+def match(
+    events: Any,
+    query: Asked,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -112,7 +160,8 @@ def match(
 ) -> Any:
     """Every match of a query, as the same kind of table as the events.
 
-    events     a pyarrow table, a pandas, Polars or Spark data frame, a list of dicts, or a dict of these by stream name
+    events     a pyarrow table, a pandas, Polars or Spark data frame, a list of dicts, or a dict of these by stream
+               name; also whatever exports an Arrow stream (`__arrow_c_stream__`), for which matches are a pyarrow table
     query      a query or its text; several give one table with an `events` column
     schema     what the columns mean, where that is not `type` and `ts`
     settings   budgets, and rules of the optimiser that are to stay off
@@ -126,29 +175,29 @@ def match(
 
 def outputs(
     events: Any,
-    query: str | pattern.Query | Sequence[str | pattern.Query],
+    query: Asked,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
     settings: Settings | None = None,
-) -> Outputs:
+) -> Outputs[Any]:
     """Like `match`, with the timeouts and the bad rows beside the matches."""
-    from kleene.frames.kinds import on_spark
+    from kleene.frames.kinds import on_spark, tables_read
 
     queries = _queries(query, params, schema)
+    events = tables_read(events)
     if on_spark(events):
         if _is_stream(events):
             return _live_outputs(events, queries, schema, settings, several=_several(query))
         from kleene.spark.batch import spark_outputs
 
-        made = spark_outputs(events, queries, schema=schema, several=_several(query), settings=settings)
-        return Outputs(*made)
+        return spark_outputs(events, queries, schema=schema, several=_several(query), settings=settings)
     return _in_process(events, queries, schema=schema, several=_several(query), settings=settings or Settings())
 
 
 def live(
     events: Any,
-    query: str | pattern.Query | Sequence[str | pattern.Query],
+    query: Asked,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -193,9 +242,9 @@ def flat(result: Any) -> Any:
     1 2 5 a 1 1
     1 2 5 b 1 2
     """
-    from kleene.frames.kinds import Kind, kind_of
+    from kleene.frames.kinds import FrameKind, kind_of
 
-    if kind_of(result) is Kind.SPARK:
+    if kind_of(result) is FrameKind.SPARK:
         from kleene.spark.flat import flat_frame
 
         return flat_frame(result)
@@ -239,8 +288,10 @@ def explain(
       scan b     B
       window     stops scan and construction early
     """
+    from kleene.frames.kinds import tables_read
+
     (one,) = _queries(query, params, schema)
-    return explain_query(one, schema=schema, events=events, settings=settings, analyze=analyze)
+    return explain_query(one, schema=schema, events=tables_read(events), settings=settings, analyze=analyze)
 
 
 def why(
@@ -256,9 +307,10 @@ def why(
     nothing reached b: no event of B came (there are only A)
     """
     from kleene.diagnosis import diagnose
+    from kleene.frames.kinds import tables_read
 
     (one,) = _queries(query, params, schema)
-    return diagnose(events, one, schema=schema)
+    return diagnose(tables_read(events), one, schema=schema)
 
 
 def infer_schema(events: Any, **roles: Any) -> Schema:
@@ -270,23 +322,29 @@ def infer_schema(events: Any, **roles: Any) -> Schema:
     >>> infer_schema([{"type": "A", "at": 5, "x": 1.5}], time="at").columns["x"]
     <ValueType.FLOAT: 'float'>
     """
+    return _columns_known(events, Schema(**roles))
+
+
+def _columns_known(events: Any, schema: Schema) -> Schema:
+    """A schema that knows every column of events."""
     import pyarrow as pa
 
     from kleene.frames.arrow import schema_on
-    from kleene.frames.kinds import Kind, kind_of, to_arrow
+    from kleene.frames.kinds import FrameKind, kind_of, tables_read, to_arrow
 
     if isinstance(events, pa.Schema):
-        return schema_on(events, Schema(**roles))
+        return schema_on(events, schema)
     if type(events).__module__.startswith("pyspark"):
         from kleene.spark.types import arrow_schema
 
-        return schema_on(arrow_schema(getattr(events, "schema", events)), Schema(**roles))
-    if kind_of(events) is Kind.STREAMS:
+        return schema_on(arrow_schema(getattr(events, "schema", events)), schema)
+    events = tables_read(events)
+    if kind_of(events) is FrameKind.STREAMS:
         from kleene.frames.streams import to_table
 
-        table, schema = to_table(events, Schema(**roles))
-        return schema_on(table.schema, schema)
-    return schema_on(to_arrow(events).schema, Schema(**roles))
+        table, known = to_table(events, schema)
+        return schema_on(table.schema, known)
+    return schema_on(to_arrow(events).schema, schema)
 
 
 def _is_stream(events: Any) -> bool:
@@ -296,7 +354,7 @@ def _is_stream(events: Any) -> bool:
 
 def _live_outputs(
     events: Any, queries: list[pattern.Query], schema: Schema | None, settings: Settings | None, *, several: bool
-) -> Outputs:
+) -> Outputs[Any]:
     from kleene.spark.streaming.live import Live
 
     made = Live(events, queries, schema, settings or Settings(), several=several)
@@ -308,7 +366,7 @@ def _several(query: object) -> bool:
 
 
 def _queries(
-    given: str | pattern.Query | Sequence[str | pattern.Query],
+    given: Asked,
     params: Mapping[str, object] | None,
     schema: Schema | None,
 ) -> list[pattern.Query]:
@@ -329,15 +387,15 @@ def _with_params(item: str | pattern.Query, params: Mapping[str, object]) -> pat
 
 def _in_process(
     events: Any, queries: Sequence[pattern.Query], *, schema: Schema | None, several: bool, settings: Settings
-) -> Outputs:
+) -> Outputs[Any]:
     from kleene.evaluation import evaluate
-    from kleene.frames.kinds import Kind, from_arrow, kind_of
+    from kleene.frames.kinds import FrameKind, from_arrow, kind_of
     from kleene.frames.notebook import Rows
     from kleene.frames.unseen import with_named_columns
 
     kind = kind_of(events)
-    shown = Kind.ARROW
-    if kind is not Kind.STREAMS:
+    shown = FrameKind.ARROW
+    if kind is not FrameKind.STREAMS:
         shown = kind
     elif events:
         shown = kind_of(next(iter(events.values())))
@@ -350,6 +408,6 @@ def _in_process(
         if table is None:
             return None
         result = from_arrow(table, shown)
-        return Rows(result) if shown is Kind.ROWS else result
+        return Rows(result) if shown is FrameKind.ROWS else result
 
     return Outputs(*map(given_as, (made.matches, made.timeouts, made.bad_rows, made.compressed)))

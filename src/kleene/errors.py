@@ -78,7 +78,8 @@ class Problem:
             lines += _excerpt(self.text, self.span, *self._place, self.origin)
         if self.hint:
             lines.append(f"  = hint: {self.hint}")
-        return "\n".join(lines)
+        # Half a character, which a name may hold, cannot be printed.
+        return "\n".join(lines).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def __str__(self) -> str:
         return self.render()
@@ -484,6 +485,10 @@ class WorkersWithoutKleene(KleeneError):
             hint="name a Python that has Kleene and its packages in PYSPARK_PYTHON before the session starts "
             "(`spark.pyspark.python` with spark-submit); a cluster can be sent Kleene with `kleene archive`",
         )
+
+
+class RunInProgress(PipelineError):
+    code, title = "KL712", "another run is writing there"
 
 
 # KL9xx: warnings ---------------------------------------------------------------------------------------------------

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kleene.optimize.choosing import ORDER_BY_COST
 from kleene.optimize.idle_rules import idle_rules
-from kleene.optimize.planner import RULES, plan_query
-from kleene.optimize.rewrites import REWRITES
+from kleene.optimize.planner import plan_query
+from kleene.optimize.rules import LINE_RULES, TREE_RULES
 from kleene.pattern.explaining import explanation
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
@@ -26,12 +25,8 @@ if TYPE_CHECKING:
 
     from kleene.analysis import Analysis
 
-# The rules that make plans of lines, and those that make trees.
-_LINE_RULES = tuple(name for name, _ in RULES)
-_TREE_RULES = (*(name for name, _ in REWRITES), "push_equivalence", ORDER_BY_COST)
 # How many events are looked at for a plan that is only shown.
 _LOOKED_AT = 65_536
-KNOWN_RULES = tuple(dict.fromkeys((*_LINE_RULES, *_TREE_RULES)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,8 +129,8 @@ def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> P
 def _rules(query: BoundQuery, plan: Plan, settings: Settings) -> tuple[Sequence[str], frozenset[str]]:
     """The rules that could have had a part in a plan, and those of them that were on and had none."""
     if not any(isinstance(alternative, TreePlan) for alternative in plan.alternatives):
-        return _LINE_RULES, idle_rules(query, settings)
-    return _TREE_RULES, frozenset(name for name in _TREE_RULES if settings.uses(name) and name not in plan.rules)
+        return LINE_RULES, idle_rules(query, settings)
+    return TREE_RULES, frozenset(name for name in TREE_RULES if settings.uses(name) and name not in plan.rules)
 
 
 def _check_analyzable(events: Any) -> None:

@@ -13,8 +13,8 @@ from tests.spark.pipelines import changed, written
 
 from kleene.cli.pipeline import _summed_up
 from kleene.frames.supermarket import supermarket
+from kleene.spark.batch_run import RunTotals
 from kleene.spark.pipeline.running import SourceCount, Summary
-from kleene.spark.together import Counts
 
 ROOT = Path(__file__).parents[2]
 RETAIL = ROOT / "examples" / "retail"
@@ -43,7 +43,7 @@ def test_a_run_says_what_it_does(spark: object, kleene: Kleene, tmp_path: Path) 
 @pytest.mark.parametrize(("rows", "rate"), [(1_000, ""), (999_999, ""), (2_000_000, ": 500,000 events/s")])
 def test_a_rate_is_said_only_of_many_rows(rows: int, rate: str) -> None:
     """Of a thousand rows it would be the rate at which Spark starts."""
-    counts = Counts(rows, {"pairs": 1}, {}, 0)
+    counts = RunTotals(rows, {"pairs": 1}, {}, 0)
     summary = Summary((SourceCount("readings", rows),), counts, 0, (), (), finding=4.0, seconds=21.5)
     assert [*_summed_up(summary)][-1] == f"took     21.5 s, of which finding matches 4.0 s{rate}"
 

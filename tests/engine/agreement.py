@@ -12,11 +12,12 @@ import pyarrow as pa
 from tests.soaking import least, rounds
 
 from kleene import decompress
-from kleene.engine import held
+from kleene.engine import engine_state
 from kleene.engine.engine import Engine
-from kleene.engine.timeline import integers
+from kleene.engine.intake.timeline import integers
 from kleene.errors import KleeneError
 from kleene.frames.arrow import schema_on
+from kleene.frames.outputs import Outputs
 from kleene.frames.streams import to_table
 from kleene.optimize.planner import RULES, plan_query
 from kleene.pattern import Query, Schema
@@ -25,7 +26,8 @@ from kleene.plan.physical import Plan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
 from kleene.testing.generators import GeneratedCase, random_case, schema_of
-from kleene.testing.process import Tables, table_outputs
+from kleene.testing.generators.edges import at_the_edge
+from kleene.testing.reference_outputs import table_outputs
 
 SETTINGS = [
     Settings(),
@@ -41,7 +43,7 @@ class Pair:
     text: str
     bound: BoundQuery
     table: pa.Table
-    expected: Tables
+    expected: Outputs[pa.Table]
 
 
 # Strata that take the lines of others, with these outputs.
@@ -57,7 +59,9 @@ OTHERS = {
 
 
 def case_of(draw: random.Random, stratum: str) -> GeneratedCase:
-    """A random case of a stratum."""
+    """A random case of a stratum; one of `edge …` has its times at the edges of 64 bits."""
+    if stratum.startswith("edge "):
+        return at_the_edge(draw, case_of(draw, stratum.removeprefix("edge ")))
     if stratum not in OTHERS:
         return random_case(draw, stratum)
     lines, outputs = OTHERS[stratum]
@@ -74,7 +78,7 @@ def pair_of(case: GeneratedCase) -> Pair | None:
         bound = query.bind(schema_on(table.schema, given))
         if plan_query(bound).fallback is not None:
             return None
-        return Pair(case.query_text, bound, table, table_outputs(table, [query], schema=given, warned=True))
+        return Pair(case.query_text, bound, table, table_outputs(table, [query], schema=given))
     except KleeneError:
         return None
 
@@ -141,7 +145,7 @@ def in_pieces(pair: Pair, settings: Settings, draw: random.Random, *, saving: bo
 @contextmanager
 def eager_rebuilding() -> Iterator[None]:
     """Make the store anew at every chance, not only when it is worth it."""
-    with mock.patch.object(held, "_WORTH_IT", 0):
+    with mock.patch.object(engine_state, "_WORTH_IT", 0):
         yield
 
 

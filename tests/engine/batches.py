@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.timeline import integers
+from kleene.engine.intake.timeline import integers
 from kleene.frames.arrow import schema_on
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema

@@ -25,7 +25,7 @@ from kleene.optimize.trees.shapes import all_shapes
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
 from kleene.plan.physical import Plan
-from kleene.plan.settings import Adapting, Executor, Settings
+from kleene.plan.settings import Adapting, ExecutorKind, Settings
 from kleene.plan.trees import Alternative, TreePlan
 
 _NAMES = tuple(name for name, _ in REWRITES)
@@ -54,7 +54,7 @@ def plans_of(query: BoundQuery, draw: random.Random, *, more: bool) -> list[Plan
 
     more   other rules off as well, and random shapes of what was not rewritten, and of what one rule fewer rewrote
     """
-    all_on = plan_query(query, Settings(executor=Executor.TREES))
+    all_on = plan_query(query, Settings(executor=ExecutorKind.TREES))
     whole = tuple(logicals(query))
     rewritten = [rewrite(option, query) for option in whole]
     used = sorted({name for _, names in rewritten for name in names})
@@ -63,7 +63,7 @@ def plans_of(query: BoundQuery, draw: random.Random, *, more: bool) -> list[Plan
     if len(off) > 1:
         off.append({*_NAMES})
     found = [plan_query(query), all_on]
-    found += [plan_query(query, Settings(without=frozenset(names), executor=Executor.TREES)) for names in off]
+    found += [plan_query(query, Settings(without=frozenset(names), executor=ExecutorKind.TREES)) for names in off]
     if used:
         found.append(_in_random_shapes(query, [option for option, _ in rewritten], draw))
     if more:

@@ -13,16 +13,18 @@ from unittest import mock
 import pyarrow as pa
 from tests.engine.agreement import case_of, content
 
-from kleene import evaluation
+from kleene.composition import graph_run
 from kleene.errors import KleeneError
+from kleene.evaluation import evaluate
+from kleene.frames.outputs import Outputs
 from kleene.frames.streams import to_table
 from kleene.pattern import Query, Schema
-from kleene.pattern.nodes import Kind
+from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Settings
+from kleene.reference.evaluator import reference_results
 from kleene.testing.generators import GeneratedCase, schema_of
-from kleene.testing.process import Tables, table_outputs
-from kleene.testing.reference import reference_results
+from kleene.testing.reference_outputs import table_outputs
 
 MAKERS = ("sequence", "kleene_any", "negation", "ties", "optional", "skip_till_next_match", "tie_breaker", "durations")
 READERS = (*MAKERS, "partition_contiguity", "count_window", "non_overlap", "timeouts", "nulls_missing", "compressed")
@@ -41,7 +43,7 @@ class Listed:
     schema: Schema
     table: pa.Table
     several: bool
-    expected: Tables
+    expected: Outputs[pa.Table]
 
     @property
     def text(self) -> str:
@@ -116,7 +118,7 @@ def _returned(case: GeneratedCase, draw: random.Random) -> str:
     component = draw.choice(bound.positives)
     if draw.random() < 0.3:
         columns.append(f"{component.variable} AS whole")
-    if component.kind is not Kind.SINGLE and draw.random() < 0.5:
+    if component.kind is not ComponentKind.SINGLE and draw.random() < 0.5:
         columns.append(f"count({component.variable}) AS n")
     return ", ".join(columns or ["1 AS one"])
 
@@ -124,7 +126,7 @@ def _returned(case: GeneratedCase, draw: random.Random) -> str:
 def _value(bound: BoundQuery, attribute: str, draw: random.Random) -> str:
     component = draw.choice(bound.positives)
     name = component.variable
-    if component.kind is Kind.SINGLE:
+    if component.kind is ComponentKind.SINGLE:
         return f"{name}.{attribute}"
     return draw.choice([f"{name}[1].{attribute}", f"{name}[{name}.LEN].{attribute}", f"first({name}.{attribute})"])
 
@@ -159,7 +161,7 @@ def _row(row: dict[str, Any], case: GeneratedCase, later: int, draw: random.Rand
 def _listed(queries: list[Query], schema: Schema, table: pa.Table, *, several: bool) -> Listed | None:
     """None when a query is wrong or too much for the reference."""
     try:
-        expected = table_outputs(table, queries, schema=schema, several=several, warned=True)
+        expected = table_outputs(table, queries, schema=schema, several=several)
     except KleeneError:
         return None
     return Listed(tuple(queries), schema, table, several, expected)
@@ -173,7 +175,7 @@ def check(listed: Listed, settings: Settings, draw: random.Random) -> bool:
     rows = list(range(listed.table.num_rows))
     draw.shuffle(rows)
     with fallbacks() as slow:
-        made = evaluation.evaluate(
+        made = evaluate(
             listed.table.take(pa.array(rows, pa.int64())),
             listed.queries,
             schema=listed.schema,
@@ -195,5 +197,5 @@ def check(listed: Listed, settings: Settings, draw: random.Random) -> bool:
 def fallbacks() -> Iterator[list[str]]:
     """Why queries go to the reference meanwhile, one reason a query."""
     reasons: list[str] = []
-    with mock.patch.object(evaluation, "_say_slow", lambda _, reason: reasons.append(reason)):
+    with mock.patch.object(graph_run, "say_slow", lambda _, reason: reasons.append(reason)):
         yield reasons

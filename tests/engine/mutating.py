@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 ROOT = Path(__file__).parents[2]
 AT_A_TIME = 2
@@ -61,10 +62,7 @@ class Workshop:
         shutil.copytree(ROOT / "src" / "kleene", copy / "kleene", ignore=shutil.ignore_patterns("__pycache__"))
         if mutation is not None:
             path = copy / "kleene" / mutation.file
-            text = path.read_text(encoding="utf-8")
-            times = text.count(mutation.old)
-            assert times == 1, f"`{mutation.old}` stands {times} times in {path.name}: choose another mutation"
-            path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+            path.write_text(mutated(mutation, path.read_text(encoding="utf-8")), encoding="utf-8")
         run = subprocess.run(
             [sys.executable, "-m", self.compares, json.dumps(places)],
             cwd=ROOT,
@@ -91,6 +89,26 @@ class Workshop:
         found = self.run(caught)
         assert "problem" not in found, found
         assert found["compared"] == len(caught)
+
+
+def mutated(mutation: Mutation, text: str) -> str:
+    times = text.count(mutation.old)
+    assert times == 1, f"`{mutation.old}` stands {times} times in {mutation.file}: choose another mutation"
+    return text.replace(mutation.old, mutation.new)
+
+
+def check_can_be_made(mutations: Sequence[Mutation]) -> None:
+    for mutation in mutations:
+        mutated(mutation, (ROOT / "src" / "kleene" / mutation.file).read_text(encoding="utf-8"))
+
+
+def one_of_each_file(mutations: Sequence[Mutation]) -> list[ParameterSet]:
+    """All of them in `make soak`; otherwise the first of each file."""
+    first = {mutation.file: mutation for mutation in reversed(mutations)}
+    return [
+        pytest.param(each, id=each.name, marks=[] if first[each.file] is each else [pytest.mark.soak])
+        for each in mutations
+    ]
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from tests.engine.agreement import case_of
 
 from kleene.errors import KleeneError
 from kleene.evaluation import evaluate
+from kleene.frames.outputs import Outputs
 from kleene.frames.streams import concatenated
 from kleene.pattern import Query, Schema
 from kleene.testing.generators import GeneratedCase, schema_of
 from kleene.testing.generators.patterns import CLASSES, TYPES
-from kleene.testing.process import Tables
 
 # The first of a list judges contiguity or counts positions, which events of other streams would change.
 FIRST = ("strict_contiguity", "strict_contiguity", "durations_strict", "count_window", "partition_contiguity")
@@ -48,10 +48,10 @@ class Neighbours:
         streams = "\n".join(f"{name}: {table.to_pylist()}" for name, table in self.streams.items())
         return "\n\n".join([*(query.text for query in self.queries), streams])
 
-    def run(self, *queries: Query) -> Tables:
+    def run(self, *queries: Query) -> Outputs[pa.Table]:
         return evaluate(self.streams, queries, schema=self.schema, several=True)
 
-    def check(self, found: Tables) -> None:
+    def check(self, found: Outputs[pa.Table]) -> None:
         """Each query must have the answer that it has alone."""
         for query, expected in zip(self.queries, self.alone, strict=True):
             beside = answers(found, str(query.name))
@@ -75,7 +75,7 @@ class Neighbours:
         except KleeneError:
             return True
 
-    def _as_one_stream(self, query: Query) -> Tables:
+    def _as_one_stream(self, query: Query) -> Outputs[pa.Table]:
         """What the query would give if every stream were part of its input."""
         typed = [
             (name, table if name == TYPED else table.append_column("type", pa.array([name] * table.num_rows)))
@@ -172,7 +172,7 @@ def _streams(
 # What is compared ----------------------------------------------------------------------------------------------------
 
 
-def answers(tables: Tables, query: str) -> Answers:
+def answers(tables: Outputs[pa.Table], query: str) -> Answers:
     """The matches and timeouts of a query, in an order of their own; NULL columns of other streams do not count."""
     return {
         kind: sorted(repr(_plain(_told_apart(row))) for row in table.to_pylist() if row["query"] == query)

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.columns import ColumnStore
-from kleene.engine.matches import Matches
-from kleene.engine.ordering import Spans
-from kleene.engine.returned import check_returns, columns_returned
-from kleene.engine.strings import StringPool
-from kleene.engine.tables import match_table, timeout_table
-from kleene.engine.windows import NEVER
+from kleene.engine.executors.windows import NEVER
+from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.strings import StringPool
+from kleene.engine.output.matches import Matches
+from kleene.engine.output.ordering import Spans
+from kleene.engine.output.returned import check_returns, columns_returned
+from kleene.engine.output.tables import match_table, timeout_table
 from kleene.frames.streams import to_table
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
-from kleene.testing import tables as expected_tables
-from kleene.testing.matches import Match
-from kleene.testing.reference import Result, reference_results
-from kleene.testing.timeline import Timeline
+from kleene.reference import tables as expected_tables
+from kleene.reference.evaluator import Result, reference_results
+from kleene.reference.matches import Match
+from kleene.reference.timeline import ReferenceTimeline
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Retained:
     def of(result: Result, whole: pa.Table) -> Retained:
         query = result.query
         names = query.columns_read if query.columns_read is not None else whole.column_names
-        timeline = Timeline.of(result.events, query.schema, names, query.partition)
+        timeline = ReferenceTimeline.of(result.events, query.schema, names, query.partition)
         steps = {event.index: number for number, step in enumerate(timeline.steps) for event in step}
         rows = [event.index for event in timeline.events]
         spans = Spans(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.engine.batches import bound, events
 
-from kleene.engine import snapshots
 from kleene.engine.engine import Engine
+from kleene.engine.state import snapshots
 
 DATA = Path(__file__).parent / "data"
 QUERY = "PATTERN SEQ(A+ a[], !(N n), B b) WHERE [id] WITHIN 10 OUTPUT NON_OVERLAP"

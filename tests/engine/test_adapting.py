@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 from tests.engine.agreement import Pair, case_of, content, pair_of
 
-from kleene.engine.engine import Batch, Engine
-from kleene.engine.trees.adapting import Adapter
+from kleene.engine.engine import Engine
+from kleene.engine.executors.trees.adapting import Adapter
+from kleene.engine.output.outputs import EngineOutputs
 from kleene.frames.arrow import schema_on
 from kleene.optimize.choosing import logicals
 from kleene.optimize.statistics import Statistics, scaled
@@ -23,7 +24,7 @@ from kleene.optimize.trees.shapes import all_shapes
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
 from kleene.plan.program import NotCompilable
-from kleene.plan.settings import Adapting, Executor, Settings
+from kleene.plan.settings import Adapting, ExecutorKind, Settings
 from kleene.plan.trees import TreePlan
 
 TYPES = ("IBM", "Sun", "Oracle", "Google")
@@ -46,7 +47,7 @@ def bound(table: pa.Table, text: str = TEXT) -> BoundQuery:
 
 
 def settings(**given: Any) -> Settings:
-    return Settings(executor=Executor.TREES, adapting=Adapting(round=ROUND, **given))
+    return Settings(executor=ExecutorKind.TREES, adapting=Adapting(round=ROUND, **given))
 
 
 def ran(engine: Engine, *tables: pa.Table) -> list[str]:
@@ -56,7 +57,7 @@ def ran(engine: Engine, *tables: pa.Table) -> list[str]:
     return found + ids(engine.finish())
 
 
-def ids(made: Batch) -> list[str]:
+def ids(made: EngineOutputs) -> list[str]:
     return [] if made.matches is None else list(made.matches["match_id"].to_pylist())
 
 
@@ -86,7 +87,7 @@ def test_each_phase_gets_its_own_plan() -> None:
     found += ids(engine.finish())
     assert plans[0] != plans[1] != plans[2] != plans[0]
     assert engine.statistics.plan_changes >= 2
-    stacks = Engine(query, Settings(executor=Executor.STACKS))
+    stacks = Engine(query, Settings(executor=ExecutorKind.STACKS))
     assert sorted(found) == sorted(ran(stacks, pa.concat_tables(PHASES)))
     # Where plans may not change, there are as many matches.
     assert sorted(ran(Engine(query, settings(on=False)), *PHASES)) == sorted(found)
@@ -175,7 +176,7 @@ def _restlessly(pair: Pair, draw: random.Random) -> int:
         own = next(number for number, part in enumerate(parts) if part is adapter._logical)
         return draw.choice(plans[own]) if draw.random() < 0.7 else None
 
-    chosen = Settings(executor=Executor.TREES, adapting=Adapting(round=draw.choice((1, 2, 3))))
+    chosen = Settings(executor=ExecutorKind.TREES, adapting=Adapting(round=draw.choice((1, 2, 3))))
     with mock.patch.object(Adapter, "after_round", any_plan):
         engine = Engine(pair.bound, chosen)
         if not any(isinstance(alternative, TreePlan) for alternative in engine.plan.alternatives):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from tests.engine.batches import bound, events, words
+from tests.timing import quickest
 
 import kleene
-from kleene.engine.engine import Batch, Engine
+from kleene.engine.engine import Engine
+from kleene.engine.output.outputs import EngineOutputs
 from kleene.errors import BudgetExceeded
 from kleene.optimize.planner import plan_query
 from kleene.plan.physical import AutomatonPlan, SequencePlan
@@ -26,7 +27,7 @@ ONE_START = "PATTERN SEQ(X x, A+ a[], B b) WITHIN 100"
 SIX = "x0 a1 a2 a3 a4 a5 a6 b9"
 
 
-def run(text: str, stream: str, **budget: Any) -> tuple[Engine, Batch]:
+def run(text: str, stream: str, **budget: Any) -> tuple[Engine, EngineOutputs]:
     engine = Engine(bound(text), Settings(budget=Budget(**budget)))
     engine.process(events(stream))
     return engine, engine.finish()
@@ -251,17 +252,6 @@ SIXTY = pa.table(
     }
 )
 EXPONENTIAL = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { }"
-
-
-def quickest(function: Callable[[], object]) -> float:
-    """Of several runs, after one that warms up; other work on the machine must not decide."""
-    function()
-    seconds = []
-    for _ in range(5):
-        began = time.perf_counter()
-        function()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
 
 
 def test_two_to_the_sixty_matches_are_counted_exactly_and_soon() -> None:

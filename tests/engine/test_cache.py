@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -20,10 +22,10 @@ import json
 import numpy as np
 import kleene
 from kleene.engine import warming
-from kleene.kernels import keeping
+from kleene.kernels import kernel_cache
 from kleene.kernels.identity import mixed
 compiled = []
-keeping.observers.append(compiled.append)
+kernel_cache.observers.append(compiled.append)
 rows = [{"type": "A", "ts": 1, "id": 7}, {"type": "B", "ts": 2, "id": 7}, {"type": "B", "ts": 3, "id": 8}]
 matches = kleene.match(rows, "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10")
 found = [(match["a"]["ts"], match["b"]["ts"]) for match in matches]
@@ -102,3 +104,16 @@ def test_kernels_of_an_image_serve_users_who_cannot_write_there(copy: Path, tmp_
             os.chmod(folder, 0o755)
     assert made == {**made, "folder": str(beside), "kept": True, "compiled": []}
     assert not list(beside.glob("*.lock"))
+
+
+@pytest.mark.slow
+def test_what_cannot_be_read_is_compiled_again(copy: Path, tmp_path: Path) -> None:
+    """As after an upgrade in place: the files of the version before lie beside the kernels of this one."""
+    cache = tmp_path / "cache"
+    answer(copy, tmp_path, NUMBA_CACHE_DIR=str(cache))
+    (index,) = cache.rglob("identity.mixed-*.nbi")
+    (code,) = cache.rglob("identity.mix-*.nbc")
+    index.write_bytes(pickle.dumps(numba.__version__, protocol=-1) + b"cnumba.core.types\nNoSuchType\n.")
+    code.write_bytes(b"\x80\x04\x95")
+    for expected in (["identity.mixed", "identity.mix"], []):
+        assert answer(copy, tmp_path, NUMBA_CACHE_DIR=str(cache))["compiled"] == expected

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kleene.engine.columns import NO_TYPE, ColumnStore, column_layout
-from kleene.engine.masks import mask
-from kleene.engine.strings import StringPool
+from kleene.engine.intake.columns import NO_TYPE, ColumnStore, column_layout
+from kleene.engine.intake.masks import mask
+from kleene.engine.intake.strings import StringPool
 from kleene.frames.arrow import schema_on
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
 from kleene.pattern.query import Query

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 from kleene.engine.engine import Engine
-from kleene.engine.keys import KeyCoder
-from kleene.engine.past import Past
-from kleene.engine.strings import StringPool
+from kleene.engine.intake.keys import KeyCoder
+from kleene.engine.intake.past import Past
+from kleene.engine.intake.strings import StringPool
 from kleene.errors import UnboundedState
 from kleene.frames.arrow import schema_on
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Budget, Policy, Settings
-from kleene.testing.timeline import Event, Timeline
+from kleene.reference.timeline import ReferenceEvent, ReferenceTimeline
 
 ENDLESS = Settings(budget=Budget(state_bytes=1 << 30))
 
@@ -143,13 +143,13 @@ def test_a_tie_breaker_orders_what_does_not_last(text: str, expected: list[str],
 # Positions ---------------------------------------------------------------------------------------------------------
 
 
-def drawn(draw: random.Random, number: int) -> list[Event]:
+def drawn(draw: random.Random, number: int) -> list[ReferenceEvent]:
     """Events in order, of three partitions and none; half of them last, some of them very long."""
     made, now = [], 0
     for index in range(number):
         now += draw.choice((0, 0, 1, 2))
         start = now - draw.choice((0, 0, 0, 1, 3, 40, number))
-        made.append(Event(index, "A", start, now, draw.randint(0, 2), {"id": draw.choice((1, 1, 2, 3, None))}))
+        made.append(ReferenceEvent(index, "A", start, now, draw.randint(0, 2), {"id": draw.choice((1, 1, 2, 3, None))}))
     return sorted(made, key=lambda event: (event.end, event.tie))
 
 
@@ -158,7 +158,7 @@ def test_positions_are_counted_as_defined(seed: int) -> None:
     """Beside the reference's count, in batches that no end spans, saved and restored between them."""
     draw = random.Random(seed)
     made = drawn(draw, 300)
-    timeline = Timeline.of(made, Schema(start="began", tie_breaker="seq"), ("id",), ("id",))
+    timeline = ReferenceTimeline.of(made, Schema(start="began", tie_breaker="seq"), ("id",), ("id",))
     past = Past(KeyCoder(("id",), StringPool()))
     coder, step, at = past._partitions, 0, 0
     held: list[tuple[int, int]] = []

@@ -74,7 +74,15 @@ def _run(text: str, events: int) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.parametrize("text", [SEQUENCE, CLOSURE, NEGATED, POSITIONS], ids=["stacks", "runs", "negated", "places"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(SEQUENCE, id="stacks"),
+        pytest.param(CLOSURE, id="runs"),
+        pytest.param(NEGATED, id="negated", marks=pytest.mark.soak),
+        pytest.param(POSITIONS, id="places", marks=pytest.mark.soak),
+    ],
+)
 def test_ten_times_the_stream_has_the_same_peak(text: str) -> None:
     early, late = streamed(text, EVENTS)
     assert late <= 1.15 * early + 20
@@ -83,10 +91,13 @@ def test_ten_times_the_stream_has_the_same_peak(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "PATTERN SEQ(E1 a, E2 b) WHERE [name] WITHIN 100",
-        "PATTERN SEQ(E1 a, E2 b) WHERE a.name = b.name AND a.x > 0.99 AND b.x > 0.99 WITHIN 100",
+        pytest.param("PATTERN SEQ(E1 a, E2 b) WHERE [name] WITHIN 100", id="keys"),
+        pytest.param(
+            "PATTERN SEQ(E1 a, E2 b) WHERE a.name = b.name AND a.x > 0.99 AND b.x > 0.99 WITHIN 100",
+            id="values",
+            marks=pytest.mark.soak,
+        ),
     ],
-    ids=["keys", "values"],
 )
 def test_strings_that_never_come_again_are_forgotten(text: str) -> None:
     early, late = streamed(text, EVENTS)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engine.agreement import STRATA
-from tests.engine.mutating import Mutation, Workshop, opened
+from tests.engine.mutating import Mutation, Workshop, check_can_be_made, one_of_each_file, opened
+from tests.soaking import rounds
 
 pytestmark = pytest.mark.slow
 
 # Random cases of every stratum that all kernels must pass uncompiled.
-ROUNDS = 10
+ROUNDS = rounds(40)
 
 MUTATIONS = (
     Mutation(
@@ -73,8 +74,8 @@ MUTATIONS = (
     Mutation(
         "kernels/automaton.py",
         "a window of events that last closes",
-        "if not dead and early and closes:",
-        "if not dead and early:",
+        "measured = not dead and early and closes",
+        "measured = not dead and early",
         ("durations_counted",),
         first=230,
     ),
@@ -95,10 +96,31 @@ MUTATIONS = (
     Mutation(
         "kernels/timeline.py",
         "a window is one step too long",
-        "distance > size or (distance == size and not inclusive)",
-        "distance > size",
+        "return bool(end > last or (end == last and not inclusive))",
+        "return bool(end > last)",
         ("sequence",),
         first=20,
+    ),
+    Mutation(
+        "kernels/timeline.py",
+        "a distance that does not fit in 64 bits is taken",
+        "return bool(end > last or (end == last and not inclusive))",
+        "return bool(end - start > size or (end - start == size and not inclusive))",
+        ("edge sequence", "edge kleene_any", "edge conjunction"),
+    ),
+    Mutation(
+        "kernels/timeline.py",
+        "the end of a window may lie beyond all of time",
+        "if start > LATEST - size:",
+        "if False:",
+        ("edge sequence", "edge kleene_any"),
+    ),
+    Mutation(
+        "kernels/timeline.py",
+        "the beginning of a window may lie before all of time",
+        "return np.maximum(times, EARLIEST - by) + by if by < 0 else",
+        "return times + by if by < 0 else",
+        ("edge kleene_any", "edge skip_till_next_match"),
     ),
     Mutation(
         "kernels/negation.py",
@@ -207,15 +229,20 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
         yield made
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+@pytest.mark.parametrize("mutation", one_of_each_file(MUTATIONS))
 def test_a_wrong_kernel_is_caught(mutation: Mutation, workshop: Workshop) -> None:
     workshop.check_caught(mutation)
+
+
+def test_every_mutation_can_be_made() -> None:
+    check_can_be_made(MUTATIONS)
 
 
 def test_what_catches_mutants_passes_without_a_mutation(workshop: Workshop) -> None:
     workshop.check_passes_unchanged()
 
 
+@pytest.mark.soak
 def test_uncompiled_kernels_agree_with_the_reference(workshop: Workshop) -> None:
     """Each kernel as the plain Python function that it is with NUMBA_DISABLE_JIT=1, on every stratum."""
     found = workshop.run([(stratum, seed) for seed in range(ROUNDS) for stratum in STRATA])

@@ -107,9 +107,9 @@ def test_no_process_is_started_where_that_is_unwanted(cache: Path, variable: str
 def test_with_a_stamp_kernels_are_used_and_nothing_is_started(cache: Path) -> None:
     """The stamp of a folder without kernels: what is used is compiled. Only the first kernels are, to be quick."""
     stop = """
-from kleene.kernels import keeping
+from kleene.kernels import kernel_cache
 def refuse(name): raise SystemExit(f"compiles {name}")
-keeping.observers.append(refuse)
+kernel_cache.observers.append(refuse)
 warming.stamp()
 """
     process = start(cache, f"{ASLEEP}\n{stop}")

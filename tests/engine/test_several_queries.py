@@ -14,13 +14,15 @@ from tests.engine.feeding import READER, Listed, check, fallbacks, feeding_pair,
 from tests.soaking import least, rounds
 
 import kleene
-from kleene.engine import tables
+from kleene.composition.query_graph import QueryGraph
+from kleene.engine.output import tables
 from kleene.evaluation import evaluate, warn_of_reference
 from kleene.frames.arrow import schema_on
+from kleene.frames.outputs import Outputs
 from kleene.pattern import Query, Schema
 from kleene.pattern.feeding import bound_in_order, in_dependency_order
 from kleene.plan.settings import Budget, Policy, Settings
-from kleene.testing.process import Tables, table_outputs
+from kleene.testing.reference_outputs import table_outputs
 
 ROWS = pa.table(
     {
@@ -93,13 +95,15 @@ def _compare(kind: str, drawn: Callable[[random.Random], Listed | None], seeds: 
 # What feeds what -----------------------------------------------------------------------------------------------------
 
 
-def _both(events: object, *texts: str, slow: int = 0, several: bool = True, schema: Schema | None = None) -> Tables:
+def _both(
+    events: object, *texts: str, slow: int = 0, several: bool = True, schema: Schema | None = None
+) -> Outputs[pa.Table]:
     """What the engine gives, which must be what the reference does; `slow` queries stay there."""
     queries = [Query(text, name=f"q{number}") for number, text in enumerate(texts)]
     with fallbacks() as reasons:
         made = evaluate(events, queries, schema=schema, several=several)
     assert len(reasons) == slow, reasons
-    expected = table_outputs(events, queries, schema=schema, several=several, warned=True)
+    expected = table_outputs(events, queries, schema=schema, several=several)
     assert content(made.matches) == content(expected.matches)
     assert made.matches.schema.equals(expected.matches.schema)
     assert content(made.timeouts) == content(expected.timeouts)
@@ -261,5 +265,6 @@ def test_a_budget_holds_for_each_query() -> None:
 def test_tasks_are_announced_query_by_query(caplog: pytest.LogCaptureFixture) -> None:
     queries = [Query(f"PATTERN S s & {WIDE}", name="both"), Query(MAKER), Query("PATTERN SEQ(S s, C c)", name="line")]
     schema = schema_on(ROWS.schema, Schema())
-    warn_of_reference([query for _, query in bound_in_order(in_dependency_order(queries, schema), schema)])
+    bound = bound_in_order(in_dependency_order(queries, schema), schema)
+    warn_of_reference(QueryGraph.of(bound, ROWS.schema))
     assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == ["both"]

@@ -14,8 +14,8 @@ import pytest
 from tests.engine.batches import bound, events, words
 from tests.engine.saved_snapshot import AFTER, BEFORE, DATA, FOUND, QUERY
 
-from kleene.engine import snapshots
 from kleene.engine.engine import Engine
+from kleene.engine.state import snapshots
 from kleene.errors import BadSnapshot
 from kleene.plan.settings import Settings
 

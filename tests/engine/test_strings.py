@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from kleene.engine.strings import StringPool
+from kleene.engine.intake.strings import StringPool
 from kleene.plan.program import StringTest
 
 

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pytest
 from tests.engine.retained import Retained, compare, evaluated
 
-from kleene.engine import tables
-from kleene.engine.matches import Matches
-from kleene.engine.ordering import Spans, in_order
-from kleene.engine.returned import check_returns
+from kleene.engine.output import tables
+from kleene.engine.output.matches import Matches
+from kleene.engine.output.ordering import Spans, in_order
+from kleene.engine.output.returned import check_returns
 from kleene.frames.arrow import schema_on
 from kleene.pattern import Query, Schema
 from kleene.plan.program import NotCompilable
-from kleene.testing import tables as expected_tables
+from kleene.reference import tables as expected_tables
 
 TYPES = {
     "type": pa.dictionary(pa.int32(), pa.string()),

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 from tests.engine.retained import compare, evaluated
+from tests.soaking import least, rounds
 
 from kleene.errors import KleeneError
 from kleene.lang.tree import OutputMode
 from kleene.pattern import Query, Schema
-from kleene.pattern.nodes import Kind
+from kleene.pattern.nodes import ComponentKind
 from kleene.testing.generators import STRATA, random_case, schema_of
 
-A_STRATUM = 60
+A_STRATUM = rounds(200)
 compared: Counter[str] = Counter()
 
 
@@ -41,15 +42,17 @@ def test_tables_agree_with_the_reference(stratum: str) -> None:
 def test_enough_was_compared() -> None:
     """Runs after the strata; alone it has nothing to count."""
     assert not compared or (
-        min(compared.values()) >= 10 and compared["timeouts"] >= 100 and compared["returned"] >= 200
+        min(compared.values()) >= least(30)
+        and compared["timeouts"] >= least(300)
+        and compared["returned"] >= least(600)
     )
 
 
 def _with_outputs(text: str, params: dict[str, Any], schema: Schema, rng: random.Random) -> str:
     """The query with RETURN or TIMEOUTS added, where it can have them."""
     bound = Query(text, params=params).bind(schema)
-    plain = [c.variable for c in bound.positives if c.kind is Kind.SINGLE]
-    many = [c.variable for c in bound.positives if c.kind is not Kind.SINGLE]
+    plain = [c.variable for c in bound.positives if c.kind is ComponentKind.SINGLE]
+    many = [c.variable for c in bound.positives if c.kind is not ComponentKind.SINGLE]
     assert bound.output is not OutputMode.COMPRESSED
     made = text
     if "WITHIN" in text and _binds(f"{text} TIMEOUTS INTO late", params, schema):

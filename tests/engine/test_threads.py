@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Barrier
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -69,7 +69,7 @@ def test_threads_that_match_one_query_at_once_find_the_same(text: str, table: pa
     for _ in range(3):
         # Nothing of the query is made before the threads ask for it.
         query = kleene.Query(text)
-        assert all(found.equals(expected) for found in at_once(partial(kleene.match, table, query)))
+        assert all(found.equals(expected) for found in at_once(partial[Any](kleene.match, table, query)))
 
 
 @pytest.mark.parametrize("text", TEXTS)

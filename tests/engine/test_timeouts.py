@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 from tests.engine.agreement import SETTINGS, case_of, check, pair_of
 
-from kleene.engine.matches import Matches
-from kleene.engine.timeouts import longest_of_each_start
+from kleene.engine.output.matches import Matches
+from kleene.engine.output.timeouts import longest_of_each_start
 
 Prefix = list[tuple[int, int]]
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.engine.mutating import Mutation, Workshop, opened
+from tests.engine.mutating import Mutation, Workshop, check_can_be_made, one_of_each_file, opened
 from tests.engine.tree_agreement import COMMON, CRAFTED
 
 pytestmark = pytest.mark.slow
 
 JOINING, PUSHED, MEMBERS = "kernels/joins.py", "kernels/pushed_negation.py", "kernels/closures.py"
-JOINS, PAIRS, CLOSURES = "engine/trees/joins.py", "engine/trees/pair_tests.py", "engine/trees/closures.py"
-RECORDS, LOOKUP, TREE = "engine/trees/records.py", "engine/trees/lookup.py", "engine/trees/tree.py"
-EXECUTOR = "engine/trees/executor.py"
+JOINS, PAIRS, CLOSURES = (
+    "engine/executors/trees/joins.py",
+    "engine/executors/trees/pair_tests.py",
+    "engine/executors/trees/closures.py",
+)
+RECORDS, LOOKUP, TREE = (
+    "engine/executors/trees/records.py",
+    "engine/executors/trees/lookup.py",
+    "engine/executors/trees/tree.py",
+)
+EXECUTOR = "engine/executors/trees/executor.py"
 NEGATED = "PATTERN A a ; !(B b) ; C c"
 
 MUTATIONS = (
@@ -152,9 +160,13 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
         yield made
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+@pytest.mark.parametrize("mutation", one_of_each_file(MUTATIONS))
 def test_a_wrong_tree_is_caught(mutation: Mutation, workshop: Workshop) -> None:
     workshop.check_caught(mutation)
+
+
+def test_every_mutation_can_be_made() -> None:
+    check_can_be_made(MUTATIONS)
 
 
 def test_what_catches_mutants_passes_without_a_mutation(workshop: Workshop) -> None:

@@ -145,7 +145,7 @@ def test_the_earliest_allowed_time_is_that_of_the_first_final_event_of_a_round()
 
 
 def test_what_the_window_has_left_behind_is_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kleene.engine.trees.records._WORTH_IT", 0)
+    monkeypatch.setattr("kleene.engine.executors.trees.records._WORTH_IT", 0)
     query = bound("PATTERN SEQ(A a, B b, C c) WITHIN 5")
     engine = Engine(query, plan=plan_of(query, order=((0, 1), 2)))
     held = []

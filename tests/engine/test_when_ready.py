@@ -9,10 +9,11 @@ from tests.engine.batches import bound, events
 
 from kleene.engine import readiness, warming
 from kleene.engine.readiness import when_ready
-from kleene.engine.run import run_query
-from kleene.kernels import keeping
+from kleene.evaluation import evaluate
+from kleene.kernels import kernel_cache
 from kleene.kernels.interpreting import _DEADLINE, OutOfTime
 from kleene.optimize.planner import plan_query
+from kleene.pattern import Query
 from kleene.plan.physical import AutomatonPlan
 
 SEQUENCE = "PATTERN SEQ(A a, B b) WITHIN 9"
@@ -74,7 +75,7 @@ def test_a_few_events_with_too_many_matches_are_matched_in_the_end(
     """2^15 matches of 16 events: uncompiled they would take longer than is given, and the answer is the same."""
     monkeypatch.setattr(readiness, "MOST_SECONDS", 0.05)
     caplog.set_level(logging.INFO, "kleene")
-    made = run_query(bound(CLOSURE), events(STREAM))
+    made = evaluate(events(STREAM), [Query(CLOSURE)])
     assert made.matches.num_rows == 2**15 - 1
     assert any("begin again" in line for line in caplog.messages)
 
@@ -82,7 +83,7 @@ def test_a_few_events_with_too_many_matches_are_matched_in_the_end(
 def test_who_waits_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     def work() -> None:
         for number in range(30):
-            for observer in list(keeping.observers):
+            for observer in list(kernel_cache.observers):
                 observer(f"some.kernel{number}")
 
     caplog.set_level(logging.INFO, "kleene")
@@ -92,7 +93,7 @@ def test_who_waits_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
         f"compiling kernels, once, about {readiness.SHARES[AutomatonPlan].seconds} s"
     ]
     assert "compiled 20 of about" in caplog.messages[-1]
-    assert not keeping.observers
+    assert not kernel_cache.observers
 
 
 def test_nothing_is_said_when_nothing_is_compiled(caplog: pytest.LogCaptureFixture) -> None:
@@ -104,6 +105,8 @@ def test_nothing_is_said_when_nothing_is_compiled(caplog: pytest.LogCaptureFixtu
 def test_a_show_of_progress_replaces_the_log(caplog: pytest.LogCaptureFixture) -> None:
     shown: list[int] = []
     with readiness.shown_by(lambda done, share: shown.append(done)):
-        when_ready(lambda: [observer("a.kernel") for observer in keeping.observers], 10**6, plan_query(bound(CLOSURE)))
+        when_ready(
+            lambda: [observer("a.kernel") for observer in kernel_cache.observers], 10**6, plan_query(bound(CLOSURE))
+        )
     assert shown == [0]
     assert caplog.messages == []

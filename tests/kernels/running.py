@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 from tests.kernels.conftest import Kernels
 
-from kleene.engine.columns import ColumnStore
-from kleene.engine.linking import groups, link, link_aggregates
-from kleene.engine.strings import StringPool
+from kleene.codegen.aggregates import compile_aggregates
+from kleene.codegen.expression import compile_clauses
+from kleene.engine.executors.linking import groups, link, link_aggregates
+from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.strings import StringPool
 from kleene.frames.arrow import schema_on
 from kleene.frames.rows import rows_of
-from kleene.optimize.compile_aggregates import compile_aggregates
-from kleene.optimize.compile_expression import compile_clauses
 from kleene.pattern.expressions import Clause, Which
 from kleene.pattern.schema import Schema
 from kleene.plan.layout import Layout
-from kleene.testing.timeline import Event, Timeline
-from kleene.testing.values import Environment, holds
+from kleene.reference.timeline import ReferenceEvent, ReferenceTimeline
+from kleene.reference.values import Environment, holds
 
 _NONE = np.zeros(0, np.int64)
 
@@ -36,8 +36,8 @@ class Stream:
     def __post_init__(self) -> None:
         self.schema = schema_on(self.table.schema, self.declared)
         rows, _ = rows_of(self.table, self.schema)
-        self.events = [Event(row.index, row.type, row.start, row.end, row.tie, row.values) for row in rows]
-        self.timeline = Timeline.of(self.events, self.schema, [])
+        self.events = [ReferenceEvent(row.index, row.type, row.start, row.end, row.tie, row.values) for row in rows]
+        self.timeline = ReferenceTimeline.of(self.events, self.schema, [])
         self.store = ColumnStore.from_table(self.table, self.table.column_names, self.schema, self.strings)
 
     def environment(self, selected: Mapping[str, Sequence[int]], current: int | None = None) -> Environment:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.kernels.conftest import Kernels
+from tests.timing import quickest
 
 from kleene.frames.graph import Graph, count, paths
 
@@ -99,10 +99,8 @@ def test_no_graphs(kernels: Kernels) -> None:
 
 def test_counting_is_quick(compiled: Kernels) -> None:
     arrays = flat([subsets(1_000)])
-    compiled.counting.count_paths(**flat([subsets(3)]))
-    began = time.perf_counter()
     assert compiled.counting.count_paths(**arrays) == [2**1_000 - 1]
-    assert time.perf_counter() - began < 0.5
+    assert quickest(lambda: compiled.counting.count_paths(**arrays), times=2) < 0.5
 
 
 def test_first_matches_are_those_of_the_graph(kernels: Kernels) -> None:

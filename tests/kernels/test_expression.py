@@ -12,7 +12,7 @@ import pytest
 from tests.kernels.conftest import Kernels
 from tests.kernels.running import Stream
 
-from kleene.engine.strings import StringPool
+from kleene.engine.intake.strings import StringPool
 from kleene.kernels import opcodes as op
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema

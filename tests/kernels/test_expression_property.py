@@ -13,7 +13,7 @@ import pyarrow as pa
 from tests.kernels.conftest import Kernels
 from tests.kernels.running import Stream
 
-from kleene.engine.strings import StringPool
+from kleene.engine.intake.strings import StringPool
 from kleene.pattern.expressions import (
     Aggregate,
     Agrees,
@@ -33,8 +33,8 @@ from kleene.pattern.expressions import (
 )
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
-from kleene.testing.timeline import Event, Timeline
-from kleene.testing.values import Environment, Special, evaluate, literal_holds
+from kleene.reference.timeline import ReferenceEvent, ReferenceTimeline
+from kleene.reference.values import Environment, Special, evaluate, literal_holds
 
 TABLES, CLAUSES, ENVIRONMENTS = 60, 60, 4
 
@@ -270,10 +270,10 @@ def _schema(draw: Random) -> Schema:
     return Schema(types={"A": names, "B": draw.sample(names, len(names) * 3 // 4), "C": draw.sample(names, 5)})
 
 
-def _environment(draw: Random, timeline: Timeline) -> Environment:
+def _environment(draw: Random, timeline: ReferenceTimeline) -> Environment:
     """Some events selected for each variable; some variables absent."""
 
-    def some(*numbers: int) -> tuple[Event, ...]:
+    def some(*numbers: int) -> tuple[ReferenceEvent, ...]:
         return tuple(draw.choices(timeline.events, k=draw.choice(numbers)))
 
     selected = {"a": some(0, 1, 2, 3, 4, 5), "b": some(1), "c": some(0, 1, 1, 1), "": some(1)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kleene.kernels.keeping import sources
+from kleene.kernels.kernel_cache import sources
 
 
 def test_a_kernel_is_stale_when_a_kernel_that_it_imports_changes(tmp_path: Path) -> None:

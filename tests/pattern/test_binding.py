@@ -6,7 +6,7 @@ import pytest
 
 from kleene.errors import NotSeparable, TooComplex, UnknownAttribute
 from kleene.pattern import Query, Schema
-from kleene.pattern.conditions import Line, place
+from kleene.pattern.conditions import LinearPattern, assign_edges
 from kleene.pattern.expressions import Attribute, references, variables
 from kleene.pattern.nodes import components
 
@@ -18,9 +18,9 @@ WITHIN 1 hour
 """
 
 
-def line_of(text: str) -> Line:
+def line_of(text: str) -> LinearPattern:
     bound = Query(text).bind()
-    return place(tuple(components(bound.alternatives[0])), bound.conditions.positive)
+    return assign_edges(tuple(components(bound.alternatives[0])), bound.conditions.positive)
 
 
 def names(clauses: tuple[object, ...]) -> list[set[str]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
 from threading import Thread
+
+import pytest
 
 from kleene.pattern import Query, Schema
 from kleene.pattern.expressions import Attribute, Comparison, Constant, Which
@@ -52,6 +55,28 @@ def test_digests_are_the_same_in_another_process() -> None:
     here = Query(TEXT).bind(Schema())
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert there == [here.pattern.digest.hex(), here.digest.hex()]
+
+
+@pytest.mark.parametrize("many", [3, 40])
+def test_a_set_has_the_same_digest_in_every_process(many: int) -> None:
+    """Python draws the order of strings in a set anew for each process, unless it is told a seed."""
+    code = (
+        f"from kleene import Query; names = {{f'v{{n}}' for n in range({many})}}\n"
+        "b = Query('PATTERN A a WHERE a.s IN :names', params={'names': names}).bind()\n"
+        "print(list(names), b.digest.hex(), b.conditions.positive[0].digest.hex(), sep='|')"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.partition("|")
+        for seed in ("1", "2")
+    ]
+    assert said[0][0] != said[1][0], "the sets differ in their order"
+    assert said[0][2] == said[1][2]
 
 
 def test_spelling_does_not_change_the_digest() -> None:

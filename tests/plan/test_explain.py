@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 import kleene
-from kleene.explanation import KNOWN_RULES
+from kleene.optimize.rules import ALL_RULES
 from kleene.pattern.query import Query
 from kleene.plan.mermaid import label
 
@@ -238,5 +238,5 @@ def test_the_schema_and_the_events_are_used() -> None:
 
 
 def test_the_known_rules() -> None:
-    assert "push_window" in KNOWN_RULES
-    assert len(set(KNOWN_RULES)) == len(KNOWN_RULES)
+    assert "push_window" in ALL_RULES
+    assert len(set(ALL_RULES)) == len(ALL_RULES)

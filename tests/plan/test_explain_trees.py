@@ -17,7 +17,7 @@ from kleene.plan.costs import Costed, Measured, NodeCost
 from kleene.plan.explain import plan_text
 from kleene.plan.explain_trees import amount, print_tree
 from kleene.plan.physical import Plan
-from kleene.plan.settings import Executor, Settings
+from kleene.plan.settings import ExecutorKind, Settings
 from kleene.plan.trees import Alias, TreePlan
 
 THREE = "PATTERN SEQ(IBM a, Sun b, Oracle c) WHERE a.price > b.price WITHIN 10"
@@ -157,7 +157,7 @@ def test_what_was_measured_stands_beside_what_was_expected() -> None:
 def test_lines_have_a_cost_as_well() -> None:
     query = bound(THREE)
     stacks = plan_query(query)
-    automaton = plan_query(query, Settings(executor=Executor.AUTOMATON))
+    automaton = plan_query(query, Settings(executor=ExecutorKind.AUTOMATON))
     (runner_up,) = automaton.alternatives
     said = plan_text(Plan(query, stacks.alternatives, costs=(Costed(50, (), runner_up, 70),)))
     assert "cost       50 steps a window; next best: automaton (SASE+ §3–5) at 70" in said

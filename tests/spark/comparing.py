@@ -105,11 +105,11 @@ def run_together(prepared: Sequence[Prepared]) -> dict[tuple[int, str], pa.Table
     """What the first query of each run gives, by number and kind, from one job: each run has slots of its own."""
     from pyspark.sql import functions
 
+    from kleene.frames.arrow import fitted
     from kleene.spark.division import exchanged
     from kleene.spark.packing import from_bytes
-    from kleene.spark.worker import fitted
 
-    errands = [made.errand() for made in prepared]
+    task_specs = [made.task_spec() for made in prepared]
     frames = [
         made.packed.select((functions.col("slot") + number * ROOM).alias("slot"), "begin", "events")
         for number, made in enumerate(prepared)
@@ -124,7 +124,7 @@ def run_together(prepared: Sequence[Prepared]) -> dict[tuple[int, str], pa.Table
         for slot, pieces in unpack(batches):
             number, own = divmod(slot, ROOM)
             if number not in works:
-                works[number] = work_from(errands[number])
+                works[number] = work_from(task_specs[number])
             for made in made_in(works[number], own, pieces):
                 if made.rows is not None and made.query == 0:
                     rows = pa.array([to_bytes(made.rows)], pa.binary())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.spark.pipelines import Told
 
-from kleene.spark.pipeline.measures import Batch, Counted, Totals
+from kleene.spark.pipeline.measures import BatchMeasures, Counted, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -79,12 +79,14 @@ class Watched(Told):
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def batch(self, batch: Batch, totals: Totals) -> None:
+    def batch(self, batch: BatchMeasures, totals: Totals) -> None:
         self.batches.append(batch.plain(totals))
         self._on_batch()
 
 
-def batch(clock: Clock, matches: int = 2, late: int = 4, bad_rows: int = 1, timeouts: int = 1) -> tuple[Batch, Totals]:
+def batch(
+    clock: Clock, matches: int = 2, late: int = 4, bad_rows: int = 1, timeouts: int = 1
+) -> tuple[BatchMeasures, Totals]:
     """A batch as it is told of, and the first one."""
     outputs = {"matches": {"pairs": matches}, "timeouts": {"pairs": timeouts}, "compressed": {"pairs": 0}}
     done = {"events": 90, "duplicates": 0, "dropped": 0, "plan_changes": 0}
@@ -94,11 +96,11 @@ def batch(clock: Clock, matches: int = 2, late: int = 4, bad_rows: int = 1, time
         "timestamp": "2026-03-02T12:00:10.000Z",
         "sources": [
             {"description": "FileStreamSource[x]", "numInputRows": 1000},
-            {"description": "RateStreamV2[rowsPerSecond=1]", "numInputRows": 3},
+            {"description": "heartbeats", "endOffset": {"kleene_beat": 3}, "numInputRows": 3},
         ],
         "durationMs": {"triggerExecution": 500, "addBatch": 400},
         "eventTime": {"watermark": "2026-03-02T12:00:05.250Z"},
     }
-    one, totals = Batch(Counted(7, outputs, late, bad_rows, done, slots), progress, clock), Totals()
+    one, totals = BatchMeasures(Counted(7, outputs, late, bad_rows, done, slots), progress, clock), Totals()
     totals.add(one)
     return one, totals

@@ -26,6 +26,8 @@ from kleene.plan.settings import Exchange, Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sparks_own
+
 # Partitions --------------------------------------------------------------------------------------------------------
 
 
@@ -176,10 +178,8 @@ def ids_with_buckets(spark: SparkSession, events: pa.Table, text: str, buckets: 
     from kleene.spark.batch import spark_outputs
 
     settings = Settings(exchange=Exchange(buckets))
-    matches, *_ = spark_outputs(
-        to_spark(spark, events), [kleene.query(text)], schema=None, several=False, settings=settings
-    )
-    return sorted(row.match_id for row in matches.select("match_id").collect())
+    found = spark_outputs(to_spark(spark, events), [kleene.query(text)], schema=None, several=False, settings=settings)
+    return sorted(row.match_id for row in found.matches.select("match_id").collect())
 
 
 RANDOM_QUERIES = [
@@ -240,7 +240,8 @@ def test_an_error_in_a_task_brings_its_message(spark: SparkSession) -> None:
     told = str(caught.value)
     assert re.search(r"error\[KL601\]: more than [\d,]+ matches end with one event", told)
     assert "= hint: narrow the window" in told
-    assert len(told.splitlines()) < 15
+    # A few frames of Spark, the one that calls us, and the error.
+    assert len(told.splitlines()) < 20
 
 
 def test_settings_reach_the_tasks(spark: SparkSession) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +25,8 @@ from kleene.plan.settings import Budget, Policy, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sparks_own
 
 
 def test_returned_columns(spark: SparkSession) -> None:
@@ -61,7 +63,8 @@ def test_compressed_output_is_decompressed_row_by_row(spark: SparkSession) -> No
     assert len(found) == 27
     assert found == verbose
     assert list(kleene.decompress(shared.toArrow().sort_by("end"))) == verbose
-    assert list(kleene.decompress(shared.toPandas().sort_values("end"))) == verbose
+    in_pandas: Any = shared.toPandas()
+    assert list(kleene.decompress(in_pandas.sort_values("end"))) == verbose
     with pytest.raises(NotCompressed):
         kleene.decompress(kleene.match(to_spark(spark, events), pattern))
 
@@ -110,7 +113,7 @@ def test_that_drops_are_not_counted_is_said(spark: SparkSession, caplog: pytest.
     text = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { [id] } WITHIN 30"
     events = random_events(seed=8)
     assert len(check_same(spark, events, text, settings=settings)) < kleene.match(events, text).num_rows
-    assert "a pipeline and `kleene.spark.together` show it" in caplog.text
+    assert "a pipeline and `kleene.spark.batch_run` show it" in caplog.text
 
 
 def test_absent_variables_are_null_and_absent_lists_empty(spark: SparkSession) -> None:
@@ -210,7 +213,7 @@ def test_a_value_for_no_parameter(spark: SparkSession) -> None:
 
 def test_types_that_no_event_has(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     """Events that a condition rules out are there all the same, and a stream that a query makes may be empty."""
-    from kleene.spark.together import together
+    from kleene.spark.batch_run import together
 
     texts = {
         "misspelt": "PATTERN SEQ(A a, Bb b) WHERE [id] WITHIN 10",

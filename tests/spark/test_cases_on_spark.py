@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from kleene.spark.batch import Prepared
 
+pytestmark = pytest.mark.slow
+
 # What `tests.users` finds on a session with nothing set; the time zone is one that is not ours.
 DEFAULTS = {
     "spark.sql.adaptive.enabled": "true",

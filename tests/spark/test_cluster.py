@@ -16,7 +16,7 @@ import kleene
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 KEYED = "PATTERN SEQ(A a, !(C c), B b) WHERE [id] and a.v <= b.v WITHIN 40"
 SLICED = "PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 3"

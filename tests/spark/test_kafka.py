@@ -5,19 +5,29 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import pytest
 from tests.spark.broker import Broker
 from tests.spark.stream_pipelines import Watched, lines
 
 import kleene
+from kleene.errors import BadTarget, SparkFailed
 from kleene.spark.pipeline.reading import read_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.sparks_own]
 
 PIPELINE = """
 [[sources]]
@@ -45,6 +55,7 @@ checkpoint = "state"
 delay = 5
 trigger = "500 ms"
 """
+PAIRS, PARTS = 120, 6
 Message = tuple[bytes | None, bytes | None]
 POISON: dict[str, list[bytes | None]] = {
     "the message has no value": [None],
@@ -114,6 +125,91 @@ def test_from_topic_to_topic(broker: Broker, spark: SparkSession, tmp_path: Path
     assert len({row["place"] for row in bad}) == len(bad)
 
 
+def test_a_broker_that_is_killed_under_a_stream(
+    broker: Broker,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: Any,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """Killed twice while pairs come, are matched and are written; should the stream give up, it is started again."""
+    from kleene.spark.pipeline.stream_running import run_stream
+
+    source, sink = f"in-{uuid4().hex}", f"out-{uuid4().hex}"
+    broker.create_topic(source, partitions=2)
+    broker.create_topic(sink)
+    monkeypatch.setenv("KLEENE_TEST_BROKER", broker.bootstrap)
+    # A batch may get what one partition has of a part, and the next one the rest: that is not late. The next part is.
+    pipeline = PIPELINE.format(source=source, sink=sink).replace("delay = 5", "delay = 5_000")
+    (tmp_path / "pipeline.toml").write_text(pipeline)
+    size = PAIRS // PARTS
+    times = [10_000 * (number // size) + 10 * number for number in range(PAIRS)]
+    pairs = [(message("A", at, number), message("B", at + 1, number)) for number, at in enumerate(times)]
+    parts = [list(chain(*pairs[first : first + size])) for first in range(0, PAIRS, size)]
+    parts.append([message("Z", times[-1] + 10_000, 0)])
+    killed: list[Future[None]] = []
+
+    def outage() -> None:
+        # In the midst of the next batch, and not where the last one ended.
+        time.sleep(0.3)
+        broker.kill()
+        time.sleep(1)
+        broker.start()
+
+    def next_part() -> None:
+        for one in killed:
+            one.result()
+        # A batch that is given again is told of again.
+        matches = sum({batch["batch"]: batch["matches"]["pairs"] for batch in told.batches}.values())
+        if parts:
+            broker.produce(source, parts.pop(0))
+            if len(parts) in (PARTS - 1, PARTS - 3):
+                killed.append(outages.submit(outage))
+        elif matches >= PAIRS or ended.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    told, ended, running, starts = Watched(next_part), Event(), Event(), 0
+
+    def give_up() -> None:
+        ended.set()
+        if running.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    broker.produce(source, parts.pop(0))
+    patience = Timer(400, give_up)
+    patience.start()
+    # A broker ends with the thread that started it: this one lives until another broker takes its place.
+    outages = ThreadPoolExecutor(1)
+    try:
+        stopped = False
+        while not stopped and not ended.is_set() and starts < 8:
+            starts += 1
+            running.set()
+            try:
+                stopped = run_stream(read_pipeline(tmp_path / "pipeline.toml"), told, spark).stopped
+            except (BadTarget, SparkFailed):
+                wait(killed)
+            finally:
+                running.clear()
+    finally:
+        patience.cancel()
+        wait(killed)
+        broker.kill()
+        broker.start()
+        outages.shutdown()
+    assert not ended.is_set(), "it was given up before all had been read"
+    assert len(killed) == 2
+    events = [json.loads(value) for pair in pairs for _, value in pair if value is not None]
+    expected = kleene.match(events, kleene.query("PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10", name="pairs"))
+    written = [json.loads(value) for value in broker.consume(sink) if value is not None]
+    # The offsets in the topic are among what a row shows, and events from a list have none: by their times.
+    found = Counter((row["a"]["ts"], row["b"]["ts"]) for row in written)
+    assert set(found) == {(row["start"], row["end"]) for row in expected}
+    assert len({row["match_id"] for row in written}) == PAIRS
+    twice = sum(found.values()) - PAIRS
+    record_property("counted", f"a broker killed twice: {PAIRS} matches, 0 lost, {twice} twice, {starts} start(s)")
+
+
 def _poison() -> list[Message]:
     return [(b"poison", value) for values in POISON.values() for value in values]
 
@@ -127,3 +223,33 @@ def bad_text(bad: list[dict[str, Any]], reason: str) -> str:
     (row,) = [row for row in bad if row["reason"] == reason]
     assert '"type":"A"' in row["text"]
     return str(row["text"])
+
+
+def test_the_clock_speaks_when_a_topic_is_read(
+    broker: Broker, spark: SparkSession, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """With one message a batch, and events of an hour ago: none is late, and the last window closes by the clock."""
+    from kleene.spark.pipeline.stream_running import run_stream
+
+    source = f"in-{uuid4().hex}"
+    broker.create_topic(source)
+    monkeypatch.setenv("KLEENE_TEST_BROKER", broker.bootstrap)
+    text = PIPELINE.format(source=source, sink="none")
+    for old, new in (
+        ('ts = "long"', 'ts = "timestamp"'),
+        ('"offset" }', '"offset" }\noptions = { maxOffsetsPerTrigger = 1 }'),
+        ("WITHIN 10", "WITHIN 10 minutes"),
+        ('kind = "kafka"\nbootstrap = "${KLEENE_TEST_BROKER}"\ntopic = "none"', 'kind = "json"\npath = "out"'),
+        ("delay = 5\n", 'delay = "5 seconds"\nidle = "10 seconds"\navailable_now = true\n'),
+        ('trigger = "500 ms"\n', ""),
+    ):
+        assert old in text, old
+        text = text.replace(old, new)
+    (tmp_path / "pipeline.toml").write_text(text)
+    began = datetime.now(tz=UTC) - timedelta(hours=1)
+    for minute, kind in ((0, "A"), (5, "B"), (10, "A"), (15, "B")):
+        event = {"type": kind, "ts": (began + timedelta(minutes=minute)).isoformat(), "x": minute // 10}
+        broker.produce(source, [(b"0", json.dumps(event).encode())])
+    summary = run_stream(read_pipeline(tmp_path / "pipeline.toml"), Watched(), spark)
+    assert (summary.totals.rows, summary.totals.late, summary.totals.bad_rows) == (4, 0, 0)
+    assert len(lines(tmp_path / "out")) == 2

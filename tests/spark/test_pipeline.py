@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from kleene.spark.pipeline.running import Summary
 
+pytestmark = pytest.mark.sparks_own
+
 BROKEN = "type,ts,x\nA,1,5\nB,2,5\nA,soon,6\nB,4\nB,5,6,7\nB,,5\n"
 
 
@@ -144,7 +146,8 @@ def test_a_run_that_is_killed_while_writing_leaves_the_old_results(
 
 def test_a_failure_of_spark_is_one_error_and_leaves_nothing(run: Any, tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
-    pq.write_table(pa.table({"type": ["A"], "ts": [1], "x": [5]}), tmp_path / "events" / "a.parquet")
+    whole = tmp_path / "events" / "a.parquet"
+    pq.write_table(pa.table({"type": ["A"], "ts": [1], "x": [5]}), whole)
     pipeline = read(
         tmp_path,
         changed(
@@ -154,7 +157,9 @@ def test_a_failure_of_spark_is_one_error_and_leaves_nothing(run: Any, tmp_path: 
             )
         ),
     )
-    (tmp_path / "events" / "b.parquet").write_bytes(b"PAR1 this is none PAR1")
+    # The footer is as it was, and the rows are not.
+    data = whole.read_bytes()
+    (tmp_path / "events" / "b.parquet").write_bytes(data[:4] + b"\xff" * 60 + data[64:])
     with pytest.raises(KleeneError) as caught:
         run(pipeline)
     assert isinstance(caught.value, SparkFailed)

@@ -16,25 +16,29 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.engine.agreement import case_of, content
+from tests.soaking import SOAKING
 from tests.spark.comparing import run_together, to_spark
 
-from kleene.engine.timeline import integers
+from kleene.engine.intake.timeline import integers
 from kleene.errors import KleeneError, UnusableColumn
 from kleene.evaluation import evaluate
+from kleene.frames.outputs import Outputs
 from kleene.frames.streams import to_table
 from kleene.pattern import Query, Schema
 from kleene.plan.settings import Exchange, Settings
 from kleene.testing.generators import STRATA, schema_of
-from kleene.testing.process import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kleene.spark.batch import Prepared
 
+pytestmark = pytest.mark.slow
+
 # Pairs of each stratum, and how they are divided.
-PAIRS = 12
+PAIRS = 12 if SOAKING else 5
 EXCHANGES = (Exchange(buckets=3, slice_width=1), Exchange(buckets=16, slice_width=6))
+EDGES = ("edge sequence", "edge kleene_any", "edge negation", "edge durations", "edge conjunction", "edge timeouts")
 counted: Counter[str] = Counter()
 
 
@@ -43,7 +47,7 @@ class Pair:
     query: Query
     table: pa.Table
     schema: Schema
-    expected: Tables
+    expected: Outputs[pa.Table]
 
 
 def pairs(stratum: str, number: int) -> list[Pair]:
@@ -61,10 +65,12 @@ def pairs(stratum: str, number: int) -> list[Pair]:
     return found
 
 
-@pytest.mark.parametrize("stratum", [*STRATA, "timeouts"])
+@pytest.mark.parametrize("stratum", [*STRATA, "timeouts", *EDGES])
 def test_pairs(spark: SparkSession, stratum: str) -> None:
     given = pairs(stratum, PAIRS)
-    prepared = [on_spark(spark, pair, EXCHANGES[number % len(EXCHANGES)]) for number, pair in enumerate(given)]
+    # All of time would be too many slices of a few steps.
+    exchanges = (Exchange(buckets=3), Exchange(slice_width=2**61)) if stratum in EDGES else EXCHANGES
+    prepared = [on_spark(spark, pair, exchanges[number % len(exchanges)]) for number, pair in enumerate(given)]
     usable = [(pair, made) for pair, made in zip(given, prepared, strict=True) if made is not None]
     found = run_together([made for _, made in usable])
     for number, (pair, made) in enumerate(usable):
@@ -84,9 +90,9 @@ def test_enough_pairs_ran(spark: SparkSession, record_property: Callable[[str, o
     record_property(
         "counted", "on Spark, divided in one of two ways: " + ", ".join(f"{n} {k}" for k, n in counted.items())
     )
-    assert counted["pairs"] >= 300
+    assert counted["pairs"] >= 25 * PAIRS
     assert counted["with a match"] >= counted["pairs"] // 3
-    assert min(counted["ByKey"], counted["ByTime"]) >= 100
+    assert min(counted["ByKey"], counted["ByTime"]) >= 8 * PAIRS
 
 
 def in_process(table: pa.Table, schema: Schema) -> dict[str, Any]:

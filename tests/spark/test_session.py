@@ -36,7 +36,7 @@ def test_a_given_setting_goes_before_ours(spark: SparkSession) -> None:
 
 
 def test_a_cluster_runs_the_python_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kleene.spark.pipeline.running import session_for
+    from kleene.spark.pipeline.binding import session_for
 
     def options(builder: Any) -> dict[str, str]:
         return dict(builder._options)

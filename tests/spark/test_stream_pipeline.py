@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from kleene.spark.pipeline.stream_running import StreamSummary
 
+pytestmark = [pytest.mark.slow, pytest.mark.sparks_own]
+
 EVERYTHING = changed(
     ('path = "out"', 'path = "out/{query}"'),
     ('x = "long" }', 'x = "long" }\noptions = { maxFilesPerTrigger = 1 }'),
@@ -291,6 +293,7 @@ def test_an_error_in_a_task_is_the_one_that_is_shown(run: Any, tmp_path: Path, c
     [
         (("delay = 5", 'delay = "5 seconds"'), "the time column counts ticks of unknown length"),
         (("delay = 5", 'delay = 5\nidle = "5 seconds"'), "`ts` is no timestamp, so the clock"),
+        (("delay = 5", 'delay = 5\nahead = "1 hour"'), "`ts` counts ticks, and it is not known how long one is"),
         (("[x] WITHIN", "[y] WITHIN"), "KL203"),
         (
             ('x = "long" }', 'x = "long" }\ncolumns = { at = "ts" }'),
@@ -301,7 +304,7 @@ def test_an_error_in_a_task_is_the_one_that_is_shown(run: Any, tmp_path: Path, c
                 'kind = "json"\npath = "in"\nschema = { type = "string", ts = "long", x = "long" }',
                 'kind = "orc"\npath = "in"',
             ),
-            "source `readings`: `in` cannot be read",
+            "/in/1.json` cannot be read: ",
         ),
     ],
 )

@@ -28,6 +28,8 @@ from kleene.spark.pipeline.targets import targets_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 
 def test_measures_in_the_format_of_prometheus() -> None:
     one, totals = batch(Clock(ClockKind.TICKS))
@@ -100,8 +102,10 @@ def test_folders_that_only_spark_can_write_to(spark: SparkSession, tmp_path: Pat
     with pytest.raises(BadTarget, match="holds results of another checkpoint"):
         sinks.claim("other")
     rows = spark.createDataFrame([(1,), (2,)], "start int")
-    found: Any = SimpleNamespace(matches=lambda name: rows, number=lambda kind, name: 2)
+    batch: Any = SimpleNamespace(
+        matches=lambda name: rows, timeouts=lambda name: None, compressed=lambda name: None, number=lambda kind, name: 2
+    )
     for number in (3, 3, 4):
-        sinks.write(found, number)
+        sinks.write(batch, number)
     written = spark.read.parquet(str(tmp_path / "out")).collect()
     assert sorted((row["batch"], row["start"]) for row in written) == [(3, 1), (3, 2), (4, 1), (4, 2)]

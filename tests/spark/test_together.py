@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sparks_own
+
 QUERIES = [
     kleene.query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 20 TIMEOUTS INTO Late", name="by id"),
     kleene.query(
@@ -32,7 +34,7 @@ QUERIES = [
 
 
 def test_every_query_gives_what_it_gives_alone(spark: SparkSession) -> None:
-    from kleene.spark.together import together
+    from kleene.spark.batch_run import together
 
     events = random_events(seed=8)
     run = together(to_spark(spark, events), QUERIES, settings=Settings(exchange=Exchange(buckets=5, slice_width=30)))
@@ -56,7 +58,7 @@ def test_every_query_gives_what_it_gives_alone(spark: SparkSession) -> None:
 
 
 def test_the_data_are_read_once(spark: SparkSession, tmp_path: Path) -> None:
-    from kleene.spark.together import together
+    from kleene.spark.batch_run import together
 
     pq.write_table(random_events(seed=8), tmp_path / "events.parquet")
     run = together(spark.read.parquet(str(tmp_path)), QUERIES[:3])
@@ -69,7 +71,7 @@ def test_the_data_are_read_once(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_what_is_dropped_over_a_budget_is_counted(spark: SparkSession) -> None:
-    from kleene.spark.together import together
+    from kleene.spark.batch_run import together
 
     settings = Settings(budget=Budget(matches_per_event=2, policy=Policy.DROP_OLDEST))
     query = kleene.query("PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { [id] } WITHIN 30", name="crowd")
@@ -81,7 +83,7 @@ def test_what_is_dropped_over_a_budget_is_counted(spark: SparkSession) -> None:
 
 
 def test_what_is_wrong_is_said_before_anything_runs(spark: SparkSession) -> None:
-    from kleene.spark.together import together
+    from kleene.spark.batch_run import together
 
     events = to_spark(spark, random_events(seed=8))
     with pytest.raises(UnknownAttribute):

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from kleene.spark.packing import Group, pack
-from kleene.spark.slot import Part
-from kleene.spark.worker import describe_schema, errand, run, schema_from
+from kleene.spark.packing import PackedGroup, pack
+from kleene.spark.slot import SlotGroup
+from kleene.spark.worker import describe_schema, run, schema_from, task_spec
 
 EVENTS = pa.table({"kind": ["A", "B", "B"], "at": [1, 2, 3], "id": [7, 7, 8]})
 SCHEMAS = [
@@ -34,8 +34,8 @@ def test_a_task_gives_what_the_query_gives_here() -> None:
     query = kleene.query("PATTERN SEQ(A a, B b) WHERE [id] and b.at < :late", name="pairs", params={"late": 9})
     schema = kleene.Schema(type="kind", time="at")
     here = kleene.match(EVENTS, query, schema=schema)
-    part = Part((0,), tuple(EVENTS.column_names), base=5, slots=3)
-    told = errand([query], schema, EVENTS.schema, [part], output="matches", returned=here.schema)
+    part = SlotGroup((0,), tuple(EVENTS.column_names), base=5, slots=3)
+    told = task_spec([query], schema, EVENTS.schema, [part], output="matches", returned=here.schema)
     # Numbered columns of other widths, as Spark's settings may have them.
     handed = pa.table(
         {
@@ -45,7 +45,7 @@ def test_a_task_gives_what_the_query_gives_here() -> None:
             "g0": pa.array([2, 2, None], pa.int32()),
         }
     )
-    packed = list(pack(iter(handed.to_batches()), [Group(base=5, places=(0, 1, 2), routed=3, time=1)]))
+    packed = list(pack(iter(handed.to_batches()), [PackedGroup(base=5, places=(0, 1, 2), routed=3, time=1)]))
     assert [row["slot"] for batch in packed for row in batch.to_pylist()] == [7]
     assert pa.Table.from_batches(run(told, iter(packed))).equals(here)
     assert here.num_rows == 1

@@ -42,13 +42,13 @@ def check() -> None:
 
 def test_a_right_file(tmp_path: Path) -> None:
     added = KAFKA_SINK + '[schema]\ntie_breaker = "x"\n'
-    more = 'delay = "10 seconds"\nidle = "30 seconds"\ndrop_duplicates = true\ntrigger = "1 second"'
+    more = 'delay = "10 seconds"\nidle = "30 seconds"\nahead = "1 hour"\ndrop_duplicates = true\ntrigger = "1 second"'
     text = changed(("delay = 5\navailable_now = true", more), (FILES, KAFKA), added=added)
     Path("pipeline.toml").write_text(text)
     pipeline = read_pipeline("pipeline.toml")
     targets = targets_of(pipeline)
     check_places(pipeline, targets)
-    assert pipeline.settings.stream == Stream("10 seconds", "30 seconds", drop_duplicates=True)
+    assert pipeline.settings.stream == Stream("10 seconds", "30 seconds", drop_duplicates=True, ahead="1 hour")
     assert checkpoint_of(pipeline) == f"file://{tmp_path}/state"
     assert [(target.what, target.place) for target in targets] == [
         ("matches of pairs", f"file://{tmp_path}/out"),
@@ -88,6 +88,8 @@ def test_a_length_of_time_that_is_none() -> None:
         (STREAM + 'trigger = "1 second"\n', "a stream that stops when everything there is done has no `trigger`"),
         (changed(("available_now = true", 'trigger = "1 ns"')), "a batch takes at least a millisecond"),
         (changed(("available_now = true", 'trigger = "5 ticks"')), "ticks mean nothing"),
+        (STREAM + 'ahead = "5 ticks"\n', "ticks mean nothing"),
+        (STREAM + "ahead = 5\n", "`ahead` of [stream] must be a text"),
         (STREAM + "prometheus = 70000\n", "`prometheus` is at most 65535"),
         (changed(('checkpoint = "state"', 'checkpoint = "out/state"')), "`out/state` is written, and cannot hold"),
         (changed(('checkpoint = "state"', 'checkpoint = "./in"')), "`./in` is read, and cannot hold"),

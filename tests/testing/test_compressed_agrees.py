@@ -18,10 +18,10 @@ from kleene.errors import OutputNotAvailable
 from kleene.frames.graph import Graph, count
 from kleene.frames.kinds import to_arrow
 from kleene.kernels.counting import count_paths
+from kleene.reference.evaluator import reference_match
+from kleene.reference.tables import match_table
 from kleene.testing.generators import STRATA, GeneratedCase, random_case, schema_of
-from kleene.testing.process import table_outputs
-from kleene.testing.reference import reference_match
-from kleene.testing.tables import match_table
+from kleene.testing.reference_outputs import table_outputs
 
 CASES_A_STRATUM = int(os.environ.get("KLEENE_CASES_A_STRATUM", "40"))
 # Strata of lines; the others are refused, or mix lines in.

@@ -28,7 +28,7 @@ def main(on: list[str]) -> None:
         from pyspark.sql import SparkSession
 
         session = SparkSession.builder.master("local[2]").getOrCreate()
-        matches = kleene.match(session.createDataFrame(READINGS), STOLEN).collect()
+        matches: Any = kleene.match(session.createDataFrame(READINGS), STOLEN).collect()
     else:
         matches = kleene.match(READINGS, STOLEN)
     found = {"kleene": kleene.__file__, "user": os.getuid(), "matches": [shown(match) for match in matches]}

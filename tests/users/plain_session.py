@@ -6,6 +6,7 @@ python plain_session.py [another time zone, to be set on the session for a secon
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,30 @@ from pyspark.sql import SparkSession
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from tests.users.day import SETTINGS, answers, plain, text
+from tests.users.day import OF_TIME, QUERIES, SETTINGS, answers, plain, text
 
 import kleene
-from kleene.spark.together import together
+from kleene.spark.batch_run import together
 
 SHOWN = ("shuffle.partitions", "adaptive.enabled", "codegen.wholeStage", "ansi.enabled", "session.timeZone")
 
 
 def settings(spark: SparkSession) -> dict[str, str]:
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+
+
+def on_a_stream(spark: SparkSession) -> list[str]:
+    """The ids of the matches of what has come, with a store for each of Spark's 200 partitions."""
+    Path("arriving").mkdir()
+    shutil.copy("zoned.parquet", "arriving")
+    read = spark.read.parquet(str(Path("zoned.parquet").absolute()))
+    arriving = spark.readStream.schema(read.schema).parquet(str(Path("arriving").absolute()))
+    matches = kleene.match(arriving.withWatermark("ts", "1 second"), text("linked", zoned=True))
+    written = matches.writeStream.format("json").option("checkpointLocation", str(Path("state").absolute()))
+    stream = written.trigger(availableNow=True).start(str(Path("matches").absolute()))
+    stream.awaitTermination()
+    lines = [line for file in Path("matches").glob("part-*.json") for line in file.read_text().splitlines()]
+    return sorted(json.loads(line)["match_id"] for line in lines)
 
 
 def main(another: str | None) -> None:
@@ -33,7 +48,7 @@ def main(another: str | None) -> None:
     found["workers"] = spark.sparkContext.pythonExec
     for kind in ("zoned", "naive"):
         events = spark.read.parquet(str(Path(f"{kind}.parquet").absolute()))
-        found[kind] = answers(events, zoned=kind == "zoned")
+        found[kind] = answers(events, zoned=kind == "zoned", names=QUERIES if kind == "zoned" else OF_TIME)
     events.createOrReplaceTempView("events")
     query = text("by key", zoned=False).replace("'", "''")
     found["sql"] = plain(kleene.sql(spark, f"SELECT match_id FROM KLEENE(events, '{query}')"))
@@ -42,10 +57,11 @@ def main(another: str | None) -> None:
     found["in one pass"] = {"matches": dict(several.run().matches), "sliced": plain(several.matches("sliced"))}
     several.close()
     found["left alone"] = settings(spark) == before
+    found["on a stream"] = on_a_stream(spark)
     if another is not None:
         spark.conf.set("spark.sql.session.timeZone", another)
         events = spark.read.parquet(str(Path("zoned.parquet").absolute()))
-        found["in another zone"] = answers(events, zoned=True)
+        found["in another zone"] = answers(events, zoned=True, names=OF_TIME)
     # What a user's own function runs is the user's own affair.
     found["workers afterwards"] = spark.sparkContext.pythonExec
     spark.stop()

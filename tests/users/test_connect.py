@@ -27,7 +27,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 from pyspark.sql import SparkSession
 import kleene
 from kleene.plan.settings import Exchange, Settings
-from kleene.spark.together import together
+from kleene.spark.batch_run import together
 from tests.spark.comparing import random_events, to_spark
 
 session = SparkSession.builder.remote("local[2]").getOrCreate()

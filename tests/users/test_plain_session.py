@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.users.day import QUERIES, answers, morning, plain, text
+from tests.users.day import OF_TIME, QUERIES, answers, morning, plain, text
 from tests.users.places import HERE, environment, results
 
 import kleene
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NEW_YORK, KOLKATA = "America/New_York", "Asia/Kolkata"
 
@@ -56,8 +56,16 @@ def test_the_events_ask_something(here: dict[str, dict[str, Any]]) -> None:
     assert len(here["zoned"]["since"]) < len(here["zoned"]["by key"]) + len(here["zoned"]["late"])
 
 
-@pytest.mark.parametrize("name", [*QUERIES, "timeouts", "bad rows", "flat", "decompressed", "several"])
-@pytest.mark.parametrize("place", ["zoned", "naive", "in another zone"])
+EVERYTHING = [*QUERIES, "timeouts", "bad rows", "flat", "decompressed", "several"]
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        *(("zoned", name) for name in EVERYTHING),
+        *((place, name) for place in ("naive", "in another zone") for name in (*OF_TIME, "timeouts", "bad rows")),
+    ],
+)
 def test_answers_are_those_in_process(
     name: str, place: str, here: dict[str, dict[str, Any]], there: dict[str, Any]
 ) -> None:
@@ -71,6 +79,15 @@ def test_sql_and_one_pass(folder: Path, here: dict[str, dict[str, Any]], there: 
     assert there["in one pass"]["matches"]["by key"] == matches.num_rows
     named = kleene.query(text("sliced", zoned=False), name="sliced")
     assert there["in one pass"]["sliced"] == plain(kleene.match(events, named))
+
+
+def test_a_stream_with_a_store_for_each_of_200_partitions(folder: Path, there: dict[str, Any]) -> None:
+    """All that it finds before the last minutes; what may still come keeps the rest open."""
+    matches = kleene.match(pq.read_table(folder / "zoned.parquet"), text("linked", zoned=True))
+    found = set(there["on a stream"])
+    assert len(found) == len(there["on a stream"]) >= 20
+    assert found <= set(matches.column("match_id").to_pylist())
+    assert len(found) >= 0.95 * matches.num_rows
 
 
 def test_the_users_own_functions_run_where_they_would(there: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.users.places import HERE, ROOT, environment, results
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 MORNING = datetime(2026, 3, 2, 9)
 SYDNEY = "Australia/Sydney"

@@ -13,7 +13,7 @@ from tests.users.places import HERE, environment, results
 from kleene.errors import WorkersWithoutKleene
 from kleene.spark.interpreter import check_interpreter, unfitness
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

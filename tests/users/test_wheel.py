@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from tests.users.first_match import READINGS, STOLEN, shown
-from tests.users.places import HERE, NOBODY, ROOT, can_be_nobody, environment, results
+from tests.users.places import HERE, NOBODY, ROOT, can_be_nobody, environment, link_packages, results
 from tests.users.places import run as in_place
 
 import kleene
@@ -70,13 +70,9 @@ def installed(wheel: Path, public: Path) -> Path:
 @pytest.fixture(scope="module")
 def extras(public: Path) -> Path:
     """PySpark, pandas and whatever else this environment has, but not its Kleene: installing them takes minutes."""
-    import pyarrow
-
     made = public / "extras"
     made.mkdir()
-    for package in Path(pyarrow.__file__).parents[1].iterdir():
-        if "kleene" not in package.name and package.suffix != ".pth":
-            (made / package.name).symlink_to(package)
+    link_packages(made)
     return made
 
 

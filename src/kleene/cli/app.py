@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kleene.cli.options import Executor, FileShape, InputFormat, Params, SchemaFile, Separator, Shape, Verbose
+from kleene.cli.options import FileShape, InputFormat, OutputShape, Params, Runtime, SchemaFile, Separator, Verbose
 
 app = typer.Typer(
     name="kleene",
@@ -61,7 +61,7 @@ def match(
     schema: SchemaFile = None,
     param: Params = None,
     format: Annotated[
-        Shape | None,
+        OutputShape | None,
         typer.Option(
             "--format", "-f", help="How matches are written; a table to a terminal, JSON lines to a pipe by default."
         ),
@@ -75,7 +75,7 @@ def match(
     bad_rows: Annotated[
         Path | None, typer.Option("--bad-rows", metavar="FILE", help="Where unreadable rows are written.")
     ] = None,
-    on: Annotated[Executor, typer.Option("--on", help="Run in this process, or on a local Spark.")] = Executor.process,
+    on: Annotated[Runtime, typer.Option("--on", help="Run in this process, or on a local Spark.")] = Runtime.process,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Show at most so many matches.")] = None,
     why: Annotated[
         bool, typer.Option("--why", help="Say on stderr how far events and runs came; runs the query once more.")
@@ -97,10 +97,10 @@ def match(
       kleene match -i day.csv -q theft.kleene --why
       kleene match -i Shelf=shelf.csv -i Exit=exit.csv -q "PATTERN Shelf s ; Exit e WHERE [id] WITHIN 1 hour"
     """
-    from kleene.cli.matching import Request, match_files
+    from kleene.cli.matching import MatchRequest, match_files
 
     match_files(
-        Request(
+        MatchRequest(
             queries=query,
             events=events,
             schema=schema,
@@ -109,7 +109,7 @@ def match(
             output=output,
             timeouts=timeouts,
             bad_rows=bad_rows,
-            on_spark=on is Executor.spark,
+            on_spark=on is Runtime.spark,
             limit=limit,
             why=why,
             input_format=None if input_format is None else input_format.value,
@@ -198,11 +198,13 @@ def explain(
       kleene explain theft.kleene -i day.csv --analyze
       kleene explain theft.kleene --mermaid > theft.mmd
     """
-    from kleene.cli.explaining import Request, explained
+    from kleene.cli.explaining import ExplainRequest, explained
 
     shape = None if input_format is None else input_format.value
     typer.echo(
-        explained(Request(query, schema, events or [], param or [], shape, without or [], mermaid, analyze, separator))
+        explained(
+            ExplainRequest(query, schema, events or [], param or [], shape, without or [], mermaid, analyze, separator)
+        )
     )
 
 
@@ -243,7 +245,7 @@ def demo(
     ),
     seed: Annotated[int, typer.Option("--seed", help="Another supermarket.")] = 1,
     on: Annotated[
-        Executor | None,
+        Runtime | None,
         typer.Option("--on", help="Run on a local Spark (where PySpark is installed, by default), or in this process."),
     ] = None,
     verbose: Verbose = False,
@@ -260,7 +262,7 @@ def demo(
     """
     from kleene.cli.demo import run_demo
 
-    run_demo(events, seed, output, on_spark=None if on is None else on is Executor.spark)
+    run_demo(events, seed, output, on_spark=None if on is None else on is Runtime.spark)
 
 
 @generate_app.command("supermarket")

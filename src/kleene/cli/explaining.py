@@ -10,13 +10,14 @@ import typer
 
 from kleene.cli.inputs import params_from, query_from, schema_from
 from kleene.errors import did_you_mean
-from kleene.explanation import KNOWN_RULES, explain_query
+from kleene.explanation import explain_query
+from kleene.optimize.rules import ALL_RULES
 from kleene.pattern.parameters import check_parameters
 from kleene.plan.settings import Settings
 
 
 @dataclass(frozen=True)
-class Request:
+class ExplainRequest:
     """What `kleene explain` was asked for."""
 
     query: str
@@ -30,11 +31,11 @@ class Request:
     separator: str | None = None
 
 
-def explained(request: Request) -> str:
+def explained(request: ExplainRequest) -> str:
     for name in request.without:
-        if name not in KNOWN_RULES:
-            known = f"the rules are {', '.join(KNOWN_RULES)}"
-            meant = did_you_mean(name, KNOWN_RULES) or ""
+        if name not in ALL_RULES:
+            known = f"the rules are {', '.join(ALL_RULES)}"
+            meant = did_you_mean(name, ALL_RULES) or ""
             hint = f"{meant} " if meant.startswith("did") else ""
             raise typer.BadParameter(f"there is no rule `{name}`; {hint}{known}", param_hint="--without")
     if request.analyze and not request.events:

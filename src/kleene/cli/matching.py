@@ -31,7 +31,7 @@ _NOWHERE = -1
 
 
 @dataclass(frozen=True)
-class Request:
+class MatchRequest:
     """What `kleene match` was asked for."""
 
     queries: Sequence[str]
@@ -49,7 +49,7 @@ class Request:
     separator: str | None = None
 
 
-def match_files(request: Request) -> None:
+def match_files(request: MatchRequest) -> None:
     if request.format == "table" and request.output is not None:
         raise typer.BadParameter("a table is for the terminal: leave -o out, or choose jsonl, csv or parquet")
     if request.why and request.on_spark:
@@ -110,7 +110,7 @@ def _report_unseen_types(events: Any, queries: Sequence[Query], schema: Schema) 
 # Output ------------------------------------------------------------------------------------------------------------
 
 
-def _write_matches(matches: pa.Table, schema: Schema, request: Request) -> None:
+def _write_matches(matches: pa.Table, schema: Schema, request: MatchRequest) -> None:
     shown = matches if request.limit is None else matches.slice(0, request.limit)
     if request.output is not None:
         write_table(shown, request.output, request.format)

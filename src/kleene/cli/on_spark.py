@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kleene.api import Outputs, outputs
+from kleene.api import outputs
 from kleene.errors import UnusableColumn
+from kleene.frames.outputs import Outputs
 from kleene.pattern import Query, Schema
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def find_on_spark(
     query: Query | Sequence[Query],
     schema: Schema,
     declared: Schema,
-) -> Outputs:
+) -> Outputs[pa.Table]:
     """The outputs as Arrow tables.
 
     files      the Parquet files that hold the events, by stream; streams that come from other files are missing

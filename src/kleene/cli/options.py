@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 
-class Shape(StrEnum):
+class OutputShape(StrEnum):
     table = "table"
     jsonl = "jsonl"
     parquet = "parquet"
@@ -23,7 +23,7 @@ class FileShape(StrEnum):
     parquet = "parquet"
 
 
-class Executor(StrEnum):
+class Runtime(StrEnum):
     process = "process"
     spark = "spark"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import typer
@@ -18,11 +18,9 @@ from kleene.explanation import explain_query
 from kleene.pattern import Schema
 
 if TYPE_CHECKING:
+    from kleene.spark.pipeline.binding import OnData
     from kleene.spark.pipeline.reading import Pipeline
-    from kleene.spark.pipeline.running import Bound, Summary
-    from kleene.spark.pipeline.sources import Opened
-    from kleene.spark.pipeline.stream_running import BoundStream
-    from kleene.spark.pipeline.stream_sources import StreamSource
+    from kleene.spark.pipeline.running import Summary
     from kleene.spark.pipeline.targets import Target
 
 _POLL_SECONDS = 0.2
@@ -187,14 +185,13 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 # A dry run -----------------------------------------------------------------------------------------------------------
 
 
-def _plan(on_data: Bound | BoundStream) -> Iterator[str]:
+def _plan(on_data: OnData[Any, Any]) -> Iterator[str]:
     """What a run would do: nothing has been read but schemas, and nothing is written."""
-    from kleene.spark.pipeline.running import master_of
+    from kleene.spark.pipeline.binding import master_of
     from kleene.spark.pipeline.values import scrubbed, shown
 
     pipeline = on_data.pipeline
-    sources: Sequence[Opened | StreamSource] = on_data.sources
-    for source, opened in zip(pipeline.model.sources, sources, strict=True):
+    for source, opened in zip(pipeline.model.sources, on_data.sources, strict=True):
         where = source.table or source.topic or ", ".join(source.paths)
         yield f"source {source.name}: {source.kind} {scrubbed(where, pipeline.secrets)}"
         yield from (f"  option {name} = {value}" for name, value in shown(source.options).items())
@@ -223,7 +220,7 @@ def _stream(pipeline: Pipeline) -> Iterator[str]:
         yield f"stream {', '.join(f'{name} = {value}' for name, value in said.items())}"
 
 
-def _explained(on_data: Bound | BoundStream, number: int) -> str:
+def _explained(on_data: OnData[Any, Any], number: int) -> str:
     """A query on its columns; one that reads what another makes is explained from what binding found out of these."""
     query, bound = on_data.pipeline.queries[number], on_data.queries[number]
     return explain_query(query, schema=bound.schema, settings=on_data.pipeline.settings).text

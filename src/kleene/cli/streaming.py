@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
 
-    from kleene.spark.pipeline.measures import Batch, Totals
+    from kleene.spark.pipeline.measures import BatchMeasures, Totals
     from kleene.spark.pipeline.reading import Pipeline
     from kleene.spark.pipeline.stream_running import StreamSummary
 
@@ -40,7 +40,7 @@ class StreamConsole(Console):
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    def batch(self, batch: Batch, totals: Totals) -> None:
+    def batch(self, batch: BatchMeasures, totals: Totals) -> None:
         if self._table:
             self._show(table(batch, totals))
             return
@@ -59,7 +59,7 @@ class StreamConsole(Console):
         self._living.update(content, refresh=True)
 
 
-def line(batch: Batch, totals: Totals) -> str:
+def line(batch: BatchMeasures, totals: Totals) -> str:
     """A batch in one line."""
     made = batch.made
     matches, timeouts = (sum(made.outputs[kind].values()) for kind in ("matches", "timeouts"))
@@ -69,7 +69,7 @@ def line(batch: Batch, totals: Totals) -> str:
     return f"batch {made.batch}: {', '.join(parts)}"
 
 
-def table(batch: Batch, totals: Totals) -> Group:
+def table(batch: BatchMeasures, totals: Totals) -> Group:
     """A row for each query, with what it found so far; what goes on stands below."""
     from rich import box
     from rich.console import Group
@@ -90,7 +90,7 @@ def table(batch: Batch, totals: Totals) -> Group:
     return Group(made, Text(now), Text(", ".join(sums)))
 
 
-def _time(batch: Batch) -> Iterator[str]:
+def _time(batch: BatchMeasures) -> Iterator[str]:
     if batch.shown_watermark is not None:
         yield f"watermark {batch.shown_watermark}"
     if batch.lag is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kleene.diagnosis.stream import Stream
+from kleene.analysis import counting_run
+from kleene.diagnosis.stream import DiagnosedStream
 from kleene.diagnosis.trees import TreeWording
 from kleene.diagnosis.wording import Wording, counted
-from kleene.engine.run import run_engine
 from kleene.errors import UnknownKind
 from kleene.frames.arrow import schema_on
 from kleene.frames.kinds import on_spark
@@ -33,11 +33,11 @@ def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
     bound = query.bind(schema_on(table.schema, given))
     try:
         # What another plan counted would be lost.
-        engine, _, _ = run_engine(bound, table, Settings(adapting=Adapting(on=False)))
+        engine = counting_run(bound, table, Settings(adapting=Adapting(on=False)))
     except NotCompilable as reason:
         return f"why is not available: `{bound.name}` runs on the reference evaluator, which counts nothing ({reason})"
     statistics, plan = engine.statistics, engine.plan
-    stream = Stream(bound, plan, table)
+    stream = DiagnosedStream(bound, plan, table)
     lines = [
         f"`{bound.name}`: {counted(statistics.matches, 'match', 'matches') if statistics.matches else 'no match'}"
         f" in {counted(statistics.rows - statistics.bad, 'event')}"

@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.arrivals import Arrivals
-from kleene.engine.bits import Bits
-from kleene.engine.budget import Accounts
-from kleene.engine.held import Held
-from kleene.engine.row_types import row_types
-from kleene.engine.store import EventStore
+from kleene.engine.engine_state import EngineState
+from kleene.engine.intake.arrivals import Arrivals
+from kleene.engine.intake.bits import Bits
+from kleene.engine.intake.row_types import row_types
+from kleene.engine.state.budget import Accounts
+from kleene.engine.state.store import EventStore
 from kleene.kernels.expression import Ints
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Plan
@@ -30,7 +30,7 @@ class Came:
     same_key: int
 
 
-class Stream:
+class DiagnosedStream:
     """Looked at only when the engine's counts leave something open."""
 
     def __init__(self, query: BoundQuery, plan: Plan, table: pa.Table) -> None:
@@ -47,7 +47,7 @@ class Stream:
     def _seen(self) -> tuple[EventStore, list[Bits]]:
         """The events of the query's types, and by alternative what each could be, whether it has a key or not."""
         settings = Settings()
-        held = Held(self._query, self._plan, settings, Accounts(settings.budget), self._table)
+        held = EngineState(self._query, self._plan, settings, Accounts(settings.budget), self._table)
         arrived, _ = held.arrived(self._events, 0)
         held.store.append(arrived)
         everything = np.ones(len(arrived.step), np.bool_)

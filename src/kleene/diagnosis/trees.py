@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kleene.diagnosis.stream import Stream
+from kleene.diagnosis.stream import DiagnosedStream
 from kleene.diagnosis.wording import all_of, counted, key_of, one_of, own_conditions, types_of, why_unseen
-from kleene.engine.statistics import ComponentCounts
+from kleene.engine.state.statistics import ComponentCounts
 from kleene.pattern.explaining import aligned
-from kleene.pattern.nodes import Kind
+from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Measured
 from kleene.plan.explain_trees import completing, gap_text, print_tree
@@ -39,7 +39,7 @@ class TreeWording:
     counts: Sequence[ComponentCounts]
     # None: nothing was assembled, since there were no events.
     measured: Measured | None
-    stream: Stream
+    stream: DiagnosedStream
     number: int
     # The window as it was written.
     within: str | None
@@ -140,7 +140,7 @@ class TreeWording:
     def _why_unused(self, leaf: LeafNode) -> str:
         """Events that were dropped before they were joined, or that no list of them satisfies the conditions of one."""
         component = leaf.scan.component
-        if component.kind is Kind.KLEENE and (leaf.tests or component.minimum > 1):
+        if component.kind is ComponentKind.KLEENE and (leaf.tests or component.minimum > 1):
             needed = [f"at least {component.minimum} events"] if component.minimum > 1 else []
             return f"no list of its events has {' and '.join([*needed, *([all_of(leaf.tests)] if leaf.tests else [])])}"
         last = " or ".join(completing(self.plan.root))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kleene.diagnosis.stream import Stream
-from kleene.engine.statistics import ComponentCounts
+from kleene.diagnosis.stream import DiagnosedStream
+from kleene.engine.state.statistics import ComponentCounts
 from kleene.errors import did_you_mean
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.explaining import aligned
 from kleene.pattern.expressions import Clause
-from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.printing import print_clause
 from kleene.pattern.query import BoundQuery
 from kleene.plan.explain_lines import leaving, variables_of
@@ -32,7 +32,7 @@ class Wording:
     query: BoundQuery
     plan: SequencePlan | AutomatonPlan
     counts: Sequence[ComponentCounts]
-    stream: Stream
+    stream: DiagnosedStream
     number: int
     # The window as it was written.
     within: str | None
@@ -72,7 +72,7 @@ class Wording:
 
     def _passed(self, place: int) -> int:
         """Events that could begin a component; of a Kleene one, the engine counts also those that could follow."""
-        kleene = self._part(place).kind is Kind.KLEENE
+        kleene = self._part(place).kind is ComponentKind.KLEENE
         return self.stream.begins(self.number, place) if kleene else self.counts[place].passed
 
     def _negated(self, place: int) -> str:
@@ -165,7 +165,7 @@ class Wording:
     def _waiting(self, place: int) -> int:
         """Runs before a place that nothing reached which neither expired nor were stopped."""
         strategy, before = self.query.strategy, self.counts[place - 1]
-        single = self._part(place - 1).kind is Kind.SINGLE
+        single = self._part(place - 1).kind is ComponentKind.SINGLE
         if strategy.is_contiguous or not single or self.query.output is OutputMode.NON_OVERLAP:
             return 0
         stopped = self.counts[place].negated if strategy is SelectionStrategy.SKIP_TILL_NEXT_MATCH else 0
@@ -183,7 +183,7 @@ class Wording:
         later = f"{counted(came.same_key, 'event')} for {name} came after {before}{same}"
         if isinstance(self.plan, AutomatonPlan):
             needed = leaving(self.plan.states[place - 1])
-            if needed and self._part(place - 1).kind is Kind.KLEENE:
+            if needed and self._part(place - 1).kind is ComponentKind.KLEENE:
                 return f"no run could leave {before}: it needs {' and '.join(needed)}"
             if self.query.strategy.is_contiguous:
                 return f"{later}, and other events between"
@@ -203,7 +203,7 @@ class Wording:
         if listed:
             return ", ".join(listed)
         component = self._part(last)
-        if component.kind is Kind.KLEENE and component.minimum > 1:
+        if component.kind is ComponentKind.KLEENE and component.minimum > 1:
             return f"it needs at least {component.minimum} events"
         return (
             f"first and last event lie further apart than WITHIN {self.within}" if self.within else "nothing is known"
@@ -218,7 +218,7 @@ def own_conditions(mask: Sequence[Clause], passed: int, seen: int) -> str:
     return f", {number} with {all_of(mask)}"
 
 
-def why_unseen(component: Component, query: BoundQuery, stream: Stream) -> str:
+def why_unseen(component: Component, query: BoundQuery, stream: DiagnosedStream) -> str:
     """Why no event could be one of a component."""
     there = set(component.types) & set(stream.types)
     if there and stream.without_key:

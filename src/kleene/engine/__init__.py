@@ -1,5 +1,6 @@
 """Runs physical plans over batches of Arrow data: `Engine` is the one to use."""
 
-from kleene.engine.engine import Batch, Engine
+from kleene.engine.engine import Engine
+from kleene.engine.output.outputs import EngineOutputs
 
-__all__ = ["Batch", "Engine"]
+__all__ = ["Engine", "EngineOutputs"]

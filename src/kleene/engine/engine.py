@@ -6,42 +6,28 @@ are made of them, and made again of them when the store has more of the past tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
-from kleene.engine import snapshots
-from kleene.engine.arrivals import Arrivals
-from kleene.engine.budget import Accounts
-from kleene.engine.held import Held, reach, selects_in_stream
-from kleene.engine.statistics import Alive, Statistics
-from kleene.engine.trees.executor import TreeExecutor
-from kleene.engine.trees.planning import Planning
-from kleene.engine.windows import has_negated_end
-from kleene.errors import UnboundedState
-from kleene.frames.rows import BadRow
+from kleene.engine.engine_state import EngineState, reach, selects_in_stream
+from kleene.engine.executors.trees.planning import Planning
+from kleene.engine.intake.arrivals import Arrivals
+from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.state import snapshots
+from kleene.engine.state.budget import Accounts
+from kleene.engine.state.state_contract import check_state
+from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.errors import BadSnapshot, UnboundedState
 from kleene.lang.tree import OutputMode
 from kleene.optimize.planner import plan_query
-from kleene.optimize.statistics import Statistics as EventStatistics
+from kleene.optimize.statistics import Statistics
+from kleene.pattern.meaning import meaning_of
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Measured
 from kleene.plan.physical import Plan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Policy, Settings
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What one call of `process` or `finish` gave."""
-
-    matches: pa.Table | None = None
-    timeouts: pa.Table | None = None
-    # Matches of events that completed too many, under the policy that emits these compressed.
-    compressed: pa.Table | None = None
-    late: pa.Table | None = None
-    bad: list[BadRow] = field(default_factory=list)
-    statistics: Statistics = field(default_factory=Statistics)
 
 
 class Engine:
@@ -50,7 +36,7 @@ class Engine:
         query: BoundQuery,
         settings: Settings | None = None,
         plan: Plan | None = None,
-        statistics: EventStatistics | None = None,
+        statistics: Statistics | None = None,
     ) -> None:
         """An engine for a query bound to the columns of its events; `NotCompilable` when it needs the reference.
 
@@ -64,9 +50,9 @@ class Engine:
         self._planning = None if plan is not None else Planning.of(query, self.settings, self._first_plan, statistics)
         self._accounts = Accounts(self.settings.budget)
         self._arrivals = Arrivals(query.schema)
-        self._held: Held | None = None
+        self._held: EngineState | None = None
         self._step = 0
-        self._total = Statistics()
+        self._total = RunCounts()
 
     @property
     def plan(self) -> Plan:
@@ -78,9 +64,7 @@ class Engine:
         """What the trees of its plan counted; None for what is no tree."""
         if self._held is None:
             return (None,) * len(self.plan.alternatives)
-        return tuple(
-            executor.measured if isinstance(executor, TreeExecutor) else None for executor in self._held.executors
-        )
+        return tuple(executor.measured for executor in self._held.executors)
 
     def planned_for(self, table: pa.Table) -> Plan:
         """How it would run on events like these, of which none is taken in."""
@@ -95,7 +79,7 @@ class Engine:
 
     # Life
 
-    def process(self, batch: pa.Table, watermark: int | None = None) -> Batch:
+    def process(self, batch: pa.Table, watermark: int | None = None) -> EngineOutputs:
         """Take in a batch, and match what time has passed.
 
         watermark   no event before it is still to come, in steps of the time column; None leaves it where it was.
@@ -104,16 +88,32 @@ class Engine:
         if watermark is not None and self.settings.budget.state_bytes is None:
             check_bounded(self.query, self.plan)
         bad, late = self._arrivals.add(batch)
-        made = self._match(watermark) if watermark is not None else Batch()
-        counted = Statistics(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
+        made = self._match(watermark) if watermark is not None else EngineOutputs()
+        counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
         return self._reported(replace(made, bad=bad, late=late), counted)
 
-    def replay(self, batch: pa.Table, watermark: int | None) -> None:
-        """Take in what another engine of this query has taken in, which gave what there was to give."""
+    def replay(self, batch: pa.Table, watermark: int | None, *, gives: bool = False) -> EngineOutputs:
+        """Take in what another engine of this query has taken in, which gave what there was to give.
+
+        Under a budget that drops, batches and watermarks must be those of the other engine (`replays_by_update`).
+
+        gives   whether it is given once more, for queries that read it
+        """
         self._arrivals.add(batch)
-        if watermark is not None:
-            # What is chosen next depends on what was chosen, and what waits is chosen in its turn.
-            self._match(watermark, quietly=self.query.output is not OutputMode.NON_OVERLAP)
+        passed = self._arrivals.watermark
+        # Under a budget that drops, what came since is judged when time moves on.
+        stands = self.replays_by_update and passed is not None and watermark is not None and watermark <= passed
+        made = EngineOutputs()
+        if watermark is not None and not stands:
+            made = self._match(watermark, again=True, gives=gives)
+        # What the other engine dropped it has counted.
+        self._total = replace(self._total, dropped=self._accounts.dropped)
+        return made
+
+    @property
+    def replays_by_update(self) -> bool:
+        """Whether an equal engine is made only by the same batches and watermarks: what is dropped depends on them."""
+        return self._accounts.drops
 
     @property
     def waiting(self) -> pa.Table | None:
@@ -142,7 +142,7 @@ class Engine:
         watermark, waiting = self._arrivals.watermark, self._arrivals.waiting
         held = Alive() if self._held is None or watermark is None else self._held.alive(watermark)
         waits = 0 if waiting is None else waiting.num_rows
-        return Alive(held.events + waits, held.runs, held.nbytes + (self._arrivals.nbytes if waits else 0))
+        return Alive(held.events + waits, held.runs, held.nbytes + (self._arrivals.row_bytes if waits else 0))
 
     @property
     def horizon(self) -> int | None:
@@ -151,25 +151,30 @@ class Engine:
         What NON_OVERLAP chooses, and what a budget drops, depends on all that was.
         """
         query, window = self.query, self.query.window
-        waits = query.output is OutputMode.COMPRESSED and any(map(has_negated_end, self.plan.alternatives))
+        waits = query.output is OutputMode.COMPRESSED and self.plan.has_negated_end
         drops = self.settings.budget.policy is Policy.DROP_OLDEST
         if window is None or window.events or query.output is OutputMode.NON_OVERLAP or waits or drops:
             return None
         return reach(window, self.plan)
 
-    def finish(self) -> Batch:
+    def finish(self) -> EngineOutputs:
         """Bounded input ends time: everything that waits is decided."""
-        return self._reported(self._match(None), Statistics())
+        return self._reported(self._match(None), RunCounts())
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> RunCounts:
         """Everything so far."""
         return self._total
 
-    def _reported(self, made: Batch, counted: Statistics) -> Batch:
+    @property
+    def nbytes(self) -> int:
+        """What it holds in memory now."""
+        return self._arrivals.nbytes + (0 if self._held is None else self._held.nbytes)
+
+    def _reported(self, made: EngineOutputs, counted: RunCounts) -> EngineOutputs:
         held = self._held
         waiting = self._arrivals.waiting
-        now = Statistics(
+        now = RunCounts(
             rows=counted.rows,
             bad=counted.bad,
             late=counted.late,
@@ -178,7 +183,7 @@ class Engine:
             waiting=0 if waiting is None else waiting.num_rows,
             events=0 if held is None else held.store.size,
             runs=0 if held is None else sum(executor.runs for executor in held.executors),
-            state_bytes=self._arrivals.nbytes + (0 if held is None else held.nbytes),
+            state_bytes=self.nbytes,
             dropped=self._accounts.dropped - self._total.dropped,
             plan_changes=sum(known.changes for known in self.measured if known is not None) - self._total.plan_changes,
             components=() if held is None else tuple(executor.counts() for executor in held.executors),
@@ -194,40 +199,49 @@ class Engine:
 
     # Matching
 
-    def _match(self, watermark: int | None, *, quietly: bool = False) -> Batch:
+    def _match(self, watermark: int | None, *, again: bool = False, gives: bool = True) -> EngineOutputs:
+        """Match what time has passed; `again`: it was matched before, and need not be given (`gives`)."""
         table = self._arrivals.settled(watermark)
         if table is None:
-            return Batch()
+            return EngineOutputs()
         if self._held is None:
             self._held = self._holding(table)
         held = self._held
         arrived, self._step = held.arrived(table, self._step)
         held.take_in(arrived)
         passed = None if watermark is None else self._arrivals.watermark
-        made = held.settle(passed, quietly=quietly)
+        made = held.settle_again(passed, gives=gives) if again else held.settle(passed)
         if watermark is not None:
             self._held = held.lighter(self._arrivals.watermark)
-            self._within_budget()
-        relevant = Statistics(relevant=arrived.rows.num_rows)
-        return Batch(made.matches, made.timeouts, made.compressed, statistics=relevant)
+            # What was within its budget is not judged again by other batches.
+            if not again or self.replays_by_update:
+                self._within_budget()
+        relevant = RunCounts(relevant=arrived.rows.num_rows)
+        return replace(made, statistics=relevant)
 
-    def _holding(self, table: pa.Table, planning: Planning | None = None) -> Held:
+    def _holding(self, table: pa.Table, planning: Planning | None = None) -> EngineState:
         planning = planning or self._planning
-        return Held(self.query, self._first_plan, self.settings, self._accounts, table, planning)
+        return EngineState(self.query, self._first_plan, self.settings, self._accounts, table, planning)
 
     def _within_budget(self) -> None:
-        most = self.settings.budget.state_bytes
-        held = self._held
-        if most is None or held is None or held.nbytes + self._arrivals.nbytes <= most:
+        """Drop the oldest events while living ones take too much, and dead ones that make it too much in memory."""
+        most, held, watermark = self.settings.budget.state_bytes, self._held, self._arrivals.watermark
+        if most is None or held is None:
             return
-        held = self._held = held.rebuilt(held.needed(self._arrivals.watermark), self._arrivals.watermark)
-        if held.nbytes + self._arrivals.nbytes <= most:
+        waiting = self._arrivals.row_bytes
+        if held.most_living_bytes + waiting <= most:
             return
-        if not self._accounts.drops:
-            self._accounts.too_much_state(held.nbytes + self._arrivals.nbytes)
-        size = held.store.size
-        self._accounts.dropped_events += size - size // 2
-        self._held = held.rebuilt(np.arange(size - size // 2, size), self._arrivals.watermark)
+        while (size := held.living_bytes(watermark) + waiting) > most:
+            if not self._accounts.drops:
+                self._accounts.too_much_state(size)
+            needed = held.needed(watermark)
+            if not len(needed):
+                break
+            older = len(needed) - len(needed) // 2
+            self._accounts.dropped_events += older
+            held = self._held = held.rebuilt(needed[older:], watermark)
+        if held.nbytes + self._arrivals.nbytes > most and held.has_grown:
+            self._held = held.rebuilt(held.needed(watermark), watermark)
 
     # State
 
@@ -236,21 +250,35 @@ class Engine:
         held = None
         if self._held is not None:
             held = self._held.saved(self._held.needed(self._arrivals.watermark))
-        state = snapshots.State(
-            self.query.digest, self._arrivals.watermark, self._arrivals.rows, self._step, self._arrivals.waiting, held
+        arrivals = self._arrivals
+        state = snapshots.Snapshot(
+            self.query.digest,
+            meaning_of(self.query),
+            arrivals.watermark,
+            arrivals.rows,
+            self._step,
+            arrivals.waiting,
+            held,
         )
         return snapshots.to_bytes(state)
 
     @staticmethod
     def restore(query: BoundQuery, data: bytes, settings: Settings | None = None, plan: Plan | None = None) -> Engine:
-        """An engine that goes on where a snapshot was taken. The plan may be another one; the query may not."""
-        state = snapshots.from_bytes(data, query.digest)
+        """An engine that goes on where a snapshot was taken. The plan may be another one; the query may not.
+
+        Nor may its columns mean something else: the roles and types of columns, the tick, and the output.
+        """
+        state = snapshots.from_bytes(data, query.digest, meaning_of(query))
+        check_state(state, query)
         engine = Engine(query, settings, plan)
         engine._arrivals.restore(state.waiting, state.watermark, state.rows)
         engine._step = state.step
         if state.held is not None:
-            engine._held = engine._holding(state.held.rows)
-            engine._held.restore(state.held, state.watermark)
+            try:
+                engine._held = engine._holding(state.held.rows)
+                engine._held.restore(state.held, state.watermark)
+            except NotCompilable as reason:
+                raise BadSnapshot(f"no engine has held the events of this snapshot: {reason}") from None
         return engine
 
 
@@ -262,7 +290,7 @@ def check_bounded(query: BoundQuery, plan: Plan) -> None:
     elif window.events and query.schema.start is not None:
         problem = "over events that last `WITHIN n EVENTS` never closes: one that began in the window may still end"
         remedy = "say `WITHIN` in time"
-    elif window.events and selects_in_stream(query) and any(map(has_negated_end, plan.alternatives)):
+    elif window.events and selects_in_stream(query) and plan.has_negated_end:
         problem = "matches of all partitions wait until each has had enough events to close `WITHIN n EVENTS`"
         remedy = "say `WITHIN` in time"
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,12 +17,13 @@ from typing import NamedTuple, TypeVar
 
 from kleene.engine import warming
 from kleene.kernels.interpreting import OutOfTime, interpreted
-from kleene.kernels.keeping import observers
+from kleene.kernels.kernel_cache import observers
 from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
 from kleene.plan.trees import TreePlan
 
 _LOG = logging.getLogger("kleene")
 T = TypeVar("T")
+R = TypeVar("R")
 
 # Of these, uncompiled kernels match 10,000 a second in a closure and 25,000 in a sequence.
 MOST_EVENTS = 20_000
@@ -81,6 +82,19 @@ def when_ready(work: Callable[[], T], events: int, *plans: Plan) -> T:
         result = work()
     _PROCESS.compiled |= executors
     return result
+
+
+def run_when_ready(
+    make: Callable[[], R], plans: Callable[[R], Iterable[Plan]], work: Callable[[R], T], events: int
+) -> T:
+    """`when_ready` for work that needs a run of its own, which has seen nothing: the one that tells its plans is used.
+
+    make    a new run
+    plans   what a run runs
+    """
+    first = make()
+    unused = [first]
+    return when_ready(lambda: work(unused.pop() if unused else make()), events, *plans(first))
 
 
 def before_tasks() -> None:

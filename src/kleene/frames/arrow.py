@@ -115,6 +115,11 @@ def with_columns(table: pa.Table, columns: pa.Schema) -> pa.Table:
     return table
 
 
+def fitted(rows: pa.Table, columns: pa.Schema) -> pa.Table:
+    """Rows with exactly these columns, NULL where they lack one; an error of Arrow's where a type cannot be changed."""
+    return with_columns(rows, columns).select(columns.names).cast(columns)
+
+
 def as_integers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """A time-like column as whole steps."""
     if pa.types.is_date32(column.type):

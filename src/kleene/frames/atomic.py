@@ -1,4 +1,4 @@
-"""Write a file so that a reader sees the old one or the whole new one, nothing between."""
+"""Write a file so that a reader sees the old one or the whole new one, nothing between, also after a power cut."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from kleene.durable import commit, make_folder
 from kleene.errors import UnreadableFile
 
 
@@ -18,12 +19,12 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     target = Path(path)
     temporary = None
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
         with os.fdopen(handle, "wb") as stream:
             yield stream
         os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+        commit(Path(temporary), target)
     except OSError as problem:
         raise UnreadableFile(f"`{path}` cannot be written: {problem.strerror or problem}") from None
     finally:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kleene.errors import BudgetExceeded
 from kleene.frames.numbers import to_arrow
 from kleene.frames.results import columns_of_input, event_column, event_fields, result_schema, times
-from kleene.pattern.nodes import Kind
+from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 
 Ints = npt.NDArray[np.int64]
@@ -171,7 +171,7 @@ def _described(query: BoundQuery, columns: pa.Schema) -> list[dict[str, Any]]:
     described = []
     for component in query.positives:
         own = [field.name for field in event_fields(query, component, columns)]
-        several = component.kind is not Kind.SINGLE
+        several = component.kind is not ComponentKind.SINGLE
         described.append(
             {"name": component.variable, "is_list": several, "columns": None if own == columns.names else own}
         )

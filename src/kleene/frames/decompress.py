@@ -11,7 +11,7 @@ import pyarrow as pa
 from kleene.errors import NotCompressed, did_you_mean
 from kleene.frames.graph import Graph, Place, paths
 from kleene.frames.identity import match_id
-from kleene.frames.kinds import Kind, kind_of
+from kleene.frames.kinds import FrameKind, kind_of
 
 _NEEDED = ("query", "end", "graph")
 _NUMBERS = ("offsets", "predecessors", "ends", "hashes")
@@ -20,7 +20,7 @@ _NUMBERS = ("offsets", "predecessors", "ends", "hashes")
 def decompressed(rows: Any) -> Iterator[dict[str, Any]]:
     """The matches of what `match` gave for OUTPUT COMPRESSED, in the order of its rows; nothing is found in advance."""
     kind = kind_of(rows)
-    if kind is Kind.ROWS:
+    if kind is FrameKind.ROWS:
         for row in rows:
             _check(row)
     else:
@@ -81,25 +81,25 @@ def _check(names: Iterable[str]) -> None:
         )
 
 
-def _names(rows: Any, kind: Kind) -> Iterable[str]:
-    if kind is Kind.STREAMS:
+def _names(rows: Any, kind: FrameKind) -> Iterable[str]:
+    if kind is FrameKind.STREAMS:
         raise NotCompressed("one dict is no table", hint="pass a list of rows")
-    if kind is Kind.ARROW:
+    if kind is FrameKind.ARROW:
         return rows.schema.names  # type: ignore[no-any-return]
-    if kind is Kind.POLARS:
+    if kind is FrameKind.POLARS:
         return rows.collect_schema().names()  # type: ignore[no-any-return]
     return rows.columns  # type: ignore[no-any-return]
 
 
-def _each(rows: Any, kind: Kind) -> Iterator[Mapping[str, Any]]:
-    if kind is Kind.ROWS:
+def _each(rows: Any, kind: FrameKind) -> Iterator[Mapping[str, Any]]:
+    if kind is FrameKind.ROWS:
         return iter(rows)
-    if kind is Kind.POLARS:
+    if kind is FrameKind.POLARS:
         return (rows.collect() if hasattr(rows, "collect") else rows).iter_rows(named=True)  # type: ignore[no-any-return]
-    if kind is Kind.SPARK:
+    if kind is FrameKind.SPARK:
         in_utc = _in_utc(rows.schema) or (lambda row: row)
         return (in_utc(row.asDict(recursive=True)) for row in rows.toLocalIterator())
-    if kind is Kind.PANDAS:
+    if kind is FrameKind.PANDAS:
         names = list(rows.columns)
         return (dict(zip(names, values, strict=True)) for values in zip(*(rows[name] for name in names), strict=True))
     return _arrow_rows(rows)

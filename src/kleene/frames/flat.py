@@ -22,7 +22,7 @@ _MEMBER = (VARIABLE, POSITION, "event")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FlatLayout:
     """The columns of a result in its flat form.
 
     carried    columns of the match that every row repeats: the column, the path to a field of it (none: all of it), and
@@ -47,7 +47,7 @@ class Layout:
         return [*carried, VARIABLE, POSITION, *(new for _, new in self.event)] if self.has_events else carried
 
     @staticmethod
-    def of(schema: pa.Schema) -> Layout:
+    def of(schema: pa.Schema) -> FlatLayout:
         together = next((field.name for field in schema if _is_together(field)), None)
         variables = tuple(field.name for field in schema if field.name != together and _is_event(field))
         carried: list[tuple[str, tuple[str, ...], str]] = []
@@ -65,7 +65,7 @@ class Layout:
         events = [_event_type(schema.field(name).type) for name in ([together] if together else variables)]
         fields = _united(events)
         fresh = _fresh((field.name for field in fields), {VARIABLE, POSITION, *names}, "event_")
-        return Layout(tuple(carried), variables, together, tuple(zip(fields, fresh, strict=True)))
+        return FlatLayout(tuple(carried), variables, together, tuple(zip(fields, fresh, strict=True)))
 
 
 def _returned(column: pa.Field) -> list[tuple[str, tuple[str, ...], str]]:
@@ -152,7 +152,7 @@ def flat_result(result: Any) -> Any:
 
 def flat_table(table: pa.Table) -> pa.Table:
     """One row an event: by match, then by variable in the pattern's order, then by position."""
-    layout = Layout.of(table.schema)
+    layout = FlatLayout.of(table.schema)
     if not layout.has_events:
         return _named(_carried(table, layout), layout)
     pieces = [_piece(table, name, layout, place) for place, name in enumerate(layout.variables)]
@@ -177,7 +177,7 @@ class _Piece:
     table: pa.Table
 
 
-def _piece(table: pa.Table, name: str, layout: Layout, place: int) -> _Piece:
+def _piece(table: pa.Table, name: str, layout: FlatLayout, place: int) -> _Piece:
     column = table.column(name).combine_chunks()
     if _is_list(column.type):
         rows, positions = _unfolded(column)
@@ -190,14 +190,14 @@ def _piece(table: pa.Table, name: str, layout: Layout, place: int) -> _Piece:
     return _Piece(rows, np.full(len(rows), place), positions, _events(names, pa.array(positions), events, layout))
 
 
-def _members(table: pa.Table, name: str, layout: Layout) -> _Piece:
+def _members(table: pa.Table, name: str, layout: FlatLayout) -> _Piece:
     column = table.column(name).combine_chunks()
     rows, places = _unfolded(column)
     names, positions, events = column.flatten().flatten()
     return _Piece(rows, places, places, _events(names.cast(pa.string()), positions.cast(pa.int64()), events, layout))
 
 
-def _without_events(rows: int, pieces: Sequence[_Piece], layout: Layout) -> _Piece:
+def _without_events(rows: int, pieces: Sequence[_Piece], layout: FlatLayout) -> _Piece:
     """A match that shows no event (RETURN of an absent variable) keeps one row."""
     seen = np.zeros(rows, bool)
     for piece in pieces:
@@ -216,7 +216,7 @@ def _unfolded(column: pa.ListArray) -> tuple[Any, Any]:
     return rows, np.arange(len(rows)) - starts[rows] + 1
 
 
-def _events(names: pa.Array, positions: pa.Array, events: pa.Array, layout: Layout) -> pa.Table:
+def _events(names: pa.Array, positions: pa.Array, events: pa.Array, layout: FlatLayout) -> pa.Table:
     parts = {}
     if pa.types.is_struct(events.type):
         parts = dict(zip((field.name for field in events.type), events.flatten(), strict=True))
@@ -227,7 +227,7 @@ def _events(names: pa.Array, positions: pa.Array, events: pa.Array, layout: Layo
     return pa.Table.from_arrays([names, positions, *columns], [VARIABLE, POSITION, *(new for _, new in layout.event)])
 
 
-def _carried(table: pa.Table, layout: Layout) -> list[pa.Array]:
+def _carried(table: pa.Table, layout: FlatLayout) -> list[pa.Array]:
     found = []
     for name, path, _ in layout.carried:
         column = table.column(name).combine_chunks()
@@ -237,5 +237,5 @@ def _carried(table: pa.Table, layout: Layout) -> list[pa.Array]:
     return found
 
 
-def _named(columns: Sequence[Any], layout: Layout) -> pa.Table:
+def _named(columns: Sequence[Any], layout: FlatLayout) -> pa.Table:
     return pa.Table.from_arrays(list(columns), layout.names)

@@ -154,8 +154,26 @@ def _kind(value: Any) -> str:
 
 def _table(rows: list[dict[str, Any]], strings: frozenset[str]) -> tuple[pa.Table, dict[int, str]]:
     """The rows whose values have the types of their columns, and why the others have not."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    misfits: dict[int, str] = {}
+    try:
+        return _fitting_table(rows, strings, {})
+    except UnicodeEncodeError:
+        # JSON can say half a character, and Arrow cannot; rows are rarely looked at for that.
+        halves = {place: "half a character, which is no text" for place, row in enumerate(rows) if not _writable(row)}
+        return _fitting_table(rows, strings, halves)
+
+
+def _writable(row: dict[str, Any]) -> bool:
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _fitting_table(
+    rows: list[dict[str, Any]], strings: frozenset[str], misfits: dict[int, str]
+) -> tuple[pa.Table, dict[int, str]]:
+    names = dict.fromkeys(name for place, row in enumerate(rows) if place not in misfits for name in row)
     for name in names:
         _find_misfits(name, rows, misfits)
     kept = [row for place, row in enumerate(rows) if place not in misfits]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 from kleene.errors import MixedZones, UnknownKind
 
 
-class Kind(Enum):
+class FrameKind(Enum):
     ARROW = "pyarrow"
     PANDAS = "pandas"
     POLARS = "polars"
@@ -21,44 +21,76 @@ class Kind(Enum):
     STREAMS = "a dict of streams"
 
 
-def kind_of(events: Any) -> Kind:
+def kind_of(events: Any) -> FrameKind:
     """What kind of events these are, without importing what is not there."""
     package = type(events).__module__.split(".")[0]
     if package == "pyarrow" and isinstance(events, pa.Table | pa.RecordBatch):
-        return Kind.ARROW
+        return FrameKind.ARROW
     if package == "pandas" and type(events).__name__ == "DataFrame":
-        return Kind.PANDAS
+        return FrameKind.PANDAS
     if package == "polars" and type(events).__name__ in ("DataFrame", "LazyFrame"):
-        return Kind.POLARS
+        return FrameKind.POLARS
     if package == "pyspark" and hasattr(events, "mapInArrow"):
-        return Kind.SPARK
+        return FrameKind.SPARK
     if isinstance(events, Mapping):
-        return Kind.STREAMS
+        return FrameKind.STREAMS
     if isinstance(events, list | tuple) and all(isinstance(row, Mapping) for row in events):
-        return Kind.ROWS
+        return FrameKind.ROWS
     raise UnknownKind(
         f"cannot take events from a {type(events).__module__}.{type(events).__name__}",
-        hint="pass a pyarrow table, a pandas, Polars or Spark data frame, a list of dicts, or a dict of these",
+        hint="pass a pyarrow table, a pandas, Polars or Spark data frame, an object that exports an Arrow stream, "
+        "a list of dicts, or a dict of these",
     )
+
+
+def tables_read(events: Any) -> Any:
+    """Events of which an object that only exports an Arrow stream is read into a table, since it can be read once.
+
+    DuckDB's relations, ADBC's readers and pyarrow's own are such; whatever has a kind of its own stays as it is.
+    """
+    if isinstance(events, Mapping):
+        return {name: tables_read(stream) for name, stream in events.items()}
+    # A class may export the stream of its instances; it is no stream itself.
+    if isinstance(events, type) or not hasattr(events, "__arrow_c_stream__") or _has_kind(events):
+        return events
+    try:
+        return pa.RecordBatchReader.from_stream(events).read_all()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
+        raise UnknownKind(
+            f"the Arrow stream of a {type(events).__module__}.{type(events).__name__} is no table: {problem}",
+            hint="pass an object whose stream has rows with named columns",
+        ) from None
+
+
+def _has_kind(events: Any) -> bool:
+    try:
+        kind_of(events)
+    except UnknownKind:
+        return False
+    return True
 
 
 def on_spark(events: Any) -> bool:
     """Whether events, or one of several streams, are a Spark data frame."""
     kind = kind_of(events)
-    return kind is Kind.SPARK or (kind is Kind.STREAMS and any(map(on_spark, events.values())))
+    return kind is FrameKind.SPARK or (kind is FrameKind.STREAMS and any(map(on_spark, events.values())))
 
 
 def to_arrow(events: Any) -> pa.Table:
     """Events of one stream as an Arrow table."""
     kind = kind_of(events)
-    if kind is Kind.ARROW:
+    if kind is FrameKind.ARROW:
         return events if isinstance(events, pa.Table) else pa.Table.from_batches([events])
-    if kind is Kind.PANDAS:
-        return _from_pandas(events)
-    if kind is Kind.POLARS:
+    if kind is FrameKind.PANDAS:
+        try:
+            return _from_pandas(events)
+        except UnicodeEncodeError:
+            columns = {str(name): events.iloc[:, place].tolist() for place, name in enumerate(events.columns)}
+            raise _half_character(columns) from None
+    if kind is FrameKind.POLARS:
         frame = events.collect() if hasattr(events, "collect") else events
         return frame.to_arrow()
-    if kind is Kind.ROWS:
+    if kind is FrameKind.ROWS:
         return _from_rows(events)
     raise UnknownKind(f"{kind.value} cannot be read in this process")
 
@@ -75,7 +107,36 @@ def _from_pandas(frame: Any) -> pa.Table:
 def _from_rows(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     listed = [dict(row) for row in rows]
     names = dict.fromkeys(name for row in listed for name in row)
-    return pa.table({name: _array([row.get(name) for row in listed], name) for name in names})
+    columns = {name: [row.get(name) for row in listed] for name in names}
+    try:
+        return pa.table({name: _array(values, name) for name, values in columns.items()})
+    except UnicodeEncodeError:
+        raise _half_character(columns) from None
+
+
+def _half_character(columns: Mapping[str, Sequence[Any]]) -> UnknownKind:
+    """The error of a column whose name or one of whose strings cannot be written."""
+    where = "the name of a column holds"
+    for name, values in columns.items():
+        rows = (row for row, value in enumerate(values, 1) if not _writable(value))
+        first = next(rows, None)
+        if first is not None:
+            where = f"`{name}` of row {first} holds"
+            break
+    return UnknownKind(
+        f"{where} half a character, which is no text",
+        hint="it was cut from a pair, or read with the wrong encoding; give the whole character",
+    )
+
+
+def _writable(value: Any) -> bool:
+    try:
+        pa.array([value])
+    except UnicodeEncodeError:
+        return False
+    except pa.ArrowException:
+        return True
+    return True
 
 
 def _array(values: list[Any], name: str) -> pa.Array:
@@ -113,12 +174,12 @@ def _to_pandas(table: pa.Table) -> Any:
     return frame
 
 
-def from_arrow(table: pa.Table, kind: Kind) -> Any:
+def from_arrow(table: pa.Table, kind: FrameKind) -> Any:
     """A result in the same kind as the events were."""
-    if kind is Kind.PANDAS:
+    if kind is FrameKind.PANDAS:
         return _to_pandas(table)
-    if kind is Kind.POLARS:
+    if kind is FrameKind.POLARS:
         import polars
 
         return polars.from_arrow(table)
-    return table.to_pylist() if kind is Kind.ROWS else table
+    return table.to_pylist() if kind is FrameKind.ROWS else table

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kleene.frames.kinds import Kind, kind_of
+from kleene.frames.kinds import FrameKind, kind_of
 
 SHOWN = 5
 _LISTED = 3
@@ -46,18 +46,18 @@ def table_html(title: str, result: Any) -> str:
 def size_of(result: Any) -> int | None:
     """How many rows a result has; None where only a run on Spark would tell."""
     kind = kind_of(result)
-    if kind is Kind.SPARK:
+    if kind is FrameKind.SPARK:
         return None
-    return int(result.num_rows) if kind is Kind.ARROW else len(result)
+    return int(result.num_rows) if kind is FrameKind.ARROW else len(result)
 
 
 def _first(result: Any) -> Sequence[Mapping[str, Any]]:
     kind = kind_of(result)
-    if kind is Kind.ROWS:
+    if kind is FrameKind.ROWS:
         return list(islice(result, SHOWN))
-    if kind is Kind.PANDAS:
+    if kind is FrameKind.PANDAS:
         return result.head(SHOWN).to_dict("records")  # type: ignore[no-any-return]
-    table = result if kind is Kind.ARROW else result.head(SHOWN).to_arrow()
+    table = result if kind is FrameKind.ARROW else result.head(SHOWN).to_arrow()
     rows: list[dict[str, Any]] = pa.table(table).slice(0, SHOWN).to_pylist()
     return rows
 

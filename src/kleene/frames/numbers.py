@@ -40,7 +40,8 @@ def to_arrow(values: npt.NDArray[Any], missing: Flags | None = None) -> pa.Array
 
 def memory(buffer: pa.Buffer, kind: npt.DTypeLike) -> npt.NDArray[Any]:
     """What stands in a buffer; read-only even where it need not be, so that kernels are compiled for one kind."""
-    values = np.frombuffer(buffer, kind)
+    # One that somebody else wrote may be longer than its last value.
+    values = np.frombuffer(buffer, kind, buffer.size // np.dtype(kind).itemsize)
     values.flags.writeable = False
     return values
 

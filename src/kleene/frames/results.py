@@ -14,9 +14,10 @@ from kleene.errors import UnknownKind
 from kleene.frames.arrow import arrow_type, nanoseconds_a_step
 from kleene.frames.graph_type import graph_type
 from kleene.frames.numbers import to_arrow
+from kleene.frames.streams import concatenated
 from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
-from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import EVENTS, IDENTITY, LAST_TIE, is_private
 
@@ -38,7 +39,7 @@ def event_fields(query: BoundQuery, component: Component, columns: pa.Schema) ->
 
 def variable_type(query: BoundQuery, component: Component, columns: pa.Schema) -> pa.DataType:
     struct = pa.struct(event_fields(query, component, columns))
-    return struct if component.kind is Kind.SINGLE else pa.list_(struct)
+    return struct if component.kind is ComponentKind.SINGLE else pa.list_(struct)
 
 
 def return_type(query: BoundQuery, value: Value, columns: pa.Schema) -> pa.DataType:
@@ -156,6 +157,11 @@ def _returned(query: BoundQuery, table: pa.Table, kind: pa.StructType) -> pa.Arr
         own.cast(field.type) if field.name == query.name else pa.nulls(table.num_rows, field.type) for field in kind
     ]
     return pa.StructArray.from_arrays(fields, fields=list(kind))
+
+
+def of_queries(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table | None:
+    """One table of those of some queries, by name; None when there is none."""
+    return concatenated(tables, hint="give the variables other names") if tables else None
 
 
 def fitting(table: pa.Table, schema: pa.Schema) -> pa.Table:

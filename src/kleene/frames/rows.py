@@ -5,7 +5,7 @@ A row without a time is no event: it is kept aside with its reason, never droppe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,3 +70,13 @@ def why_bad(schema: Schema, start: int | None, end: int | None, tie: Any) -> str
     if schema.tie_breaker is not None and tie is None:
         return f"no tie-breaker: `{schema.tie_breaker}` is NULL"
     return None
+
+
+def bad_row_table(rows: Sequence[BadRow]) -> pa.Table:
+    """Rows that are no events, as a table: where each stood, why it is none, and what it holds."""
+    kinds = {"row": pa.int64(), "line": pa.int64(), "reason": pa.string(), "text": pa.string()}
+    if not rows:
+        # The usual case, and `pa.array` would import pandas for it.
+        return pa.table({name: pa.nulls(0, kind) for name, kind in kinds.items()})
+    values = zip(*((row.index, row.line, row.reason, row.text) for row in rows), strict=True)
+    return pa.table({name: pa.array(listed, kinds[name]) for name, listed in zip(kinds, values, strict=True)})

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kleene.errors import DataError, MissingColumn, MissingStream, MixedZones, UnusableColumn, did_you_mean
 from kleene.frames.arrow import arrow_type, column_types, is_time, value_type
-from kleene.frames.kinds import Kind, kind_of, to_arrow
+from kleene.frames.kinds import FrameKind, kind_of, to_arrow
 from kleene.frames.pandas_index import refuse_index
 from kleene.pattern.feeding import streams_made, types_read
 from kleene.pattern.query import Query
@@ -32,7 +32,7 @@ def to_table(events: Any, schema: Schema, wanted: tuple[str, ...] | None = None)
     its columns as that type's attributes. Streams that no query names (`wanted`) are left out; of those that remain,
     `input_of` gives each query its own.
     """
-    if kind_of(events) is not Kind.STREAMS:
+    if kind_of(events) is not FrameKind.STREAMS:
         return _with_time(_one_stream(events, schema, schema.types), schema), schema
     table, known = _together(events, schema, wanted)
     return _with_time(table, schema), known
@@ -40,13 +40,13 @@ def to_table(events: Any, schema: Schema, wanted: tuple[str, ...] | None = None)
 
 def _one_stream(events: Any, schema: Schema, types: Mapping[str, Mapping[str, ValueType]]) -> pa.Table:
     """One stream's table; rows given as dicts may leave out attributes, which are NULL then."""
-    if kind_of(events) is Kind.PANDAS:
+    if kind_of(events) is FrameKind.PANDAS:
         refuse_index(events, schema)
     table = to_arrow(events)
     twice = [name for name in table.column_names if table.column_names.count(name) > 1]
     if twice:
         raise UnusableColumn(f"two columns are called `{twice[0]}`", hint="rename one")
-    if kind_of(events) is Kind.ROWS:
+    if kind_of(events) is FrameKind.ROWS:
         declared = {name: kind for attributes in types.values() for name, kind in attributes.items()}
         for name, kind in declared.items():
             if name not in table.column_names:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kleene.errors import QueryError
 from kleene.frames.arrow import arrow_type, schema_on
 from kleene.frames.fitting import declared_types
-from kleene.frames.kinds import Kind, kind_of
+from kleene.frames.kinds import FrameKind, kind_of
 from kleene.frames.streams import reads, to_table
 from kleene.lang import tree
 from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
@@ -26,7 +26,7 @@ _TIMES = (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 
 def with_named_columns(events: Any, queries: Sequence[Query], schema: Schema | None = None) -> Any:
     """The events; where no stream of them says what its columns are, tables with those that the queries name."""
-    streams = events.values() if kind_of(events) is Kind.STREAMS else (events,)
+    streams = events.values() if kind_of(events) is FrameKind.STREAMS else (events,)
     if not streams or not all(map(_says_nothing, streams)):
         return events
     made = [_with_time(events, queries, declared_together(schema or Schema(), queries), time) for time in _TIMES]
@@ -35,13 +35,13 @@ def with_named_columns(events: Any, queries: Sequence[Query], schema: Schema | N
 
 def _says_nothing(events: Any) -> bool:
     kind = kind_of(events)
-    if kind is Kind.ARROW:
+    if kind is FrameKind.ARROW:
         return not events.num_columns
-    return kind is Kind.ROWS and not any(events)
+    return kind is FrameKind.ROWS and not any(events)
 
 
 def _with_time(events: Any, queries: Sequence[Query], schema: Schema, time: pa.DataType) -> Any:
-    if kind_of(events) is Kind.STREAMS:
+    if kind_of(events) is FrameKind.STREAMS:
         return {name: _table(queries, schema, time) for name in events}
     return _table(queries, schema, time, types=True)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from kleene.kernels import arithmetic
 from kleene.kernels import opcodes as op
-from kleene.kernels.expression import Events, Groups, Ints, Texts
+from kleene.kernels.expression import EventColumns, Groups, Ints, Texts
 from kleene.kernels.jit import compiled, inlined
 
 
@@ -46,7 +46,7 @@ def copy(groups: Groups, source: int, target: int) -> None:
 
 @inlined
 def accumulate(
-    aggregation: Aggregation, slots: Ints, row: int, events: Events, texts: Texts, groups: Groups, group: int
+    aggregation: Aggregation, slots: Ints, row: int, events: EventColumns, texts: Texts, groups: Groups, group: int
 ) -> None:
     """One more event for the variable whose aggregates are in `slots`."""
     for slot in slots:
@@ -74,7 +74,15 @@ def accumulate(
 
 @inlined
 def _count_to(
-    position: int, kind: int, place: int, row: int, events: Events, groups: Groups, group: int, slot: int, found: int
+    position: int,
+    kind: int,
+    place: int,
+    row: int,
+    events: EventColumns,
+    groups: Groups,
+    group: int,
+    slot: int,
+    found: int,
 ) -> None:
     """Keep the value of one event by its number. The array that holds no values of this kind counts events up to it.
 
@@ -162,7 +170,7 @@ def _add_real(function: int, value: float, groups: Groups, group: int, slot: int
 
 @compiled
 def accumulate_rows(
-    aggregation: Aggregation, slots: Ints, rows: Ints, events: Events, texts: Texts, groups: Groups, group: int
+    aggregation: Aggregation, slots: Ints, rows: Ints, events: EventColumns, texts: Texts, groups: Groups, group: int
 ) -> None:
     """These events, in this order, for the variable whose aggregates are in `slots`."""
     clear(aggregation, slots, groups, group)

@@ -6,7 +6,7 @@ import numpy as np
 
 from kleene.kernels.aggregates import Aggregation, accumulate, clear, copy
 from kleene.kernels.completion import add_instances, completes, is_spoilt
-from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
+from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Stack, Texts, holds
 from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.merging import forget, same_future
 from kleene.kernels.runs import (
@@ -63,7 +63,7 @@ def advance(
     absents: Ints,  #   [event]: which negated classes it is of
     time: Timeline,
     machine: Machine,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     aggregation: Aggregation,
     groups: Groups,  #  [node]
@@ -104,7 +104,7 @@ def advance(
                 or sizes[LINKS] + needed >= links.shape[0]
                 or sizes[COMPLETED] + needed >= completed.size
                 or 4 * needed > buckets.size
-                or (tallies and sizes[TALLIES] + needed * (sizes[LONGEST] + 2) >= tally.shape[0])
+                or (tallies and sizes[TALLIES] + needed * 2 * (sizes[LONGEST] + 1) >= tally.shape[0])
             ):
                 sizes[STATUS] = NO_ROOM
                 return number
@@ -119,6 +119,7 @@ def advance(
             newest_frontier = frontiers[partitions[number], 0]
             frontier = newest_frontier if newest_frontier < step else frontiers[partitions[number], 1]
         fresh = sizes[NODES]
+        fresh_tallies = np.int32(sizes[TALLIES])
         for state in range(last, -2, -1):
             can_take = state >= 0 and kleene[state] and (taken >> state) & 1 == 1
             can_begin = state < last and (begun >> (state + 1)) & 1 == 1
@@ -138,11 +139,10 @@ def advance(
                     held = nodes[node, EVENT]
                     killer = nodes[node, KILLED]
                     dead = killer != ALIVE and (killer == DROPPED or steps[killer] < step)
-                    if not dead and early and closes:
-                        distance = ends[number] - starts[nodes[node, NEWEST]]
-                        if outside(distance, size, inclusive):
-                            dead = True
-                            counts[state, EXPIRED] += 1
+                    measured = not dead and early and closes
+                    if measured and outside(ends[number], starts[nodes[node, NEWEST]], size, inclusive):
+                        dead = True
+                        counts[state, EXPIRED] += 1
                     if not dead and contiguous and barriers[number] > rights[held]:
                         dead = True
                         counts[state, BROKEN] += 1
@@ -205,7 +205,7 @@ def advance(
                     target = state if phase == 0 else state + 1
                     if phase == 2 and good and target == last and not kleene[last] and size >= 0:
                         earliest = starts[number] if virtual else starts[nodes[node, NEWEST]]
-                        good = not outside(ends[number] - earliest, size, inclusive)
+                        good = not outside(ends[number], earliest, size, inclusive)
                     if not good:
                         counts[target, FAILED] += 1
                         continue
@@ -216,7 +216,7 @@ def advance(
                         early
                         and not closes
                         and not virtual
-                        and outside(ends[number] - starts[nodes[node, NEWEST]], size, inclusive)
+                        and outside(ends[number], starts[nodes[node, NEWEST]], size, inclusive)
                     ):
                         continue
                     spoilt = False
@@ -253,6 +253,7 @@ def advance(
                         found = new
                         sizes[NODES] += 1
                         nodes[new, LINK] = -1
+                        nodes[new, SIBLING] = -1  # one that only completes is on no list, and lists are followed
                         nodes[new, KILLED] = ALIVE
                         nodes[new, STARTS] = 1 if virtual else 0
                         total[new] = 1 if virtual else total[node]
@@ -280,7 +281,7 @@ def advance(
                         if tallies:
                             nodes[found, TALLY] = together(
                                 nodes[found, TALLY], nodes[node, TALLY], ends[number], starts, size, inclusive,
-                                runs.tallied, tally, sizes,
+                                fresh_tallies, runs.tallied, tally, sizes,
                             )  # fmt: skip
                     if not virtual:
                         link = np.int32(sizes[LINKS])
@@ -318,6 +319,11 @@ def advance(
 def purge(key: int, number: int, time: Timeline, machine: Machine, runs: Runs) -> None:
     """Take the dead runs of a partition off its lists, as of an event that comes."""
     nodes = runs.nodes
+    frontier: Int = np.int64(-1)
+    if machine.prunes and time.partitions[number] >= 0:
+        newest_frontier = runs.frontier[time.partitions[number], 0]
+        is_before = newest_frontier < time.steps[number]
+        frontier = newest_frontier if is_before else runs.frontier[time.partitions[number], 1]
     for state in range(machine.kleene.size):
         previous: Int = np.int32(-1)
         node = runs.top[key, state]
@@ -325,11 +331,14 @@ def purge(key: int, number: int, time: Timeline, machine: Machine, runs: Runs) -
             following = nodes[node, SIBLING]
             killer = nodes[node, KILLED]
             dead = killer != ALIVE and (killer == DROPPED or time.steps[killer] < time.steps[number])
-            if machine.early and machine.size >= 0 and time.closes:
-                distance = time.ends[number] - time.starts[nodes[node, NEWEST]]
-                dead |= outside(distance, machine.size, machine.inclusive)
+            # Such a run is of no use, and how many of them are left depends on when the store was made anew.
+            if machine.size >= 0 and time.closes:
+                first = time.starts[nodes[node, NEWEST]]
+                dead |= outside(time.ends[number], first, machine.size, machine.inclusive)
             if machine.contiguous:
                 dead |= time.barriers[number] > time.rights[nodes[node, EVENT]]
+            if machine.prunes:
+                dead |= time.steps[nodes[node, NEWEST]] <= frontier
             if dead:
                 runs.live[key] -= 1
                 if previous < 0:

@@ -15,7 +15,7 @@ from kleene.kernels import opcodes as op
 from kleene.kernels.expression import (
     Bytes,
     Code,
-    Events,
+    EventColumns,
     Ints,
     Reals,
     Texts,
@@ -25,6 +25,7 @@ from kleene.kernels.expression import (
     compare_times,
     compute_int,
     compute_real,
+    is_among,
     is_null,
 )
 from kleene.kernels.jit import compiled, inlined
@@ -34,7 +35,7 @@ BLOCK = 512
 
 
 @compiled
-def holds_rows(program: Code, events: Events, texts: Texts, depth: int, out: Any) -> None:
+def holds_rows(program: Code, events: EventColumns, texts: Texts, depth: int, out: Any) -> None:
     """Whether all clauses hold of each event by itself: whatever the slot, it is this event."""
     words = program.words
     # [level, row of the block]
@@ -111,6 +112,9 @@ def holds_rows(program: Code, events: Events, texts: Texts, depth: int, out: Any
                 top -= 1
             elif operation == op.TEST_STRING:
                 _test_strings(texts.tests[program.ints[third]], second, ints[top, :size], states[top, :size], truth)
+                top -= 1
+            elif operation == op.AMONG_INTS:
+                _are_among(program.ints, third, second, ints[top, :size], states[top, :size], truth)
                 top -= 1
             elif not _keep(truth, out[begin:end]):
                 break
@@ -197,6 +201,15 @@ def _test_strings(passed: Bytes, negated: int, codes: Ints, states: Bytes, truth
     for row in range(codes.size):
         if states[row] == op.VALUE:
             truth[row] |= passed[codes[row]] != negated
+        else:
+            truth[row] |= states[row] == op.MISSING
+
+
+@inlined
+def _are_among(listed: Ints, place: int, negated: int, values: Ints, states: Bytes, truth: Any) -> None:
+    for row in range(values.size):
+        if states[row] == op.VALUE:
+            truth[row] |= is_among(listed, place, values[row]) != (negated == 1)
         else:
             truth[row] |= states[row] == op.MISSING
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from kleene.kernels.expression import (
     Code,
-    Events,
+    EventColumns,
     Groups,
     Ints,
     Stack,
@@ -36,7 +36,7 @@ def members(
     size: int,
     inclusive: bool,
     program: Code,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     stack: Stack,
     slot: int,
@@ -61,12 +61,12 @@ def members(
             if time.lefts[other] <= floors[row]:
                 continue
             end = time.ends[times[row, LAST]]
-            if floors[row] < 0 and size >= 0 and outside(end - time.starts[other], size, inclusive):
-                if time.closes and outside(end - time.ends[other], size, inclusive):
+            if floors[row] < 0 and size >= 0 and outside(end, time.starts[other], size, inclusive):
+                if time.closes and outside(end, time.ends[other], size, inclusive):
                     break
                 continue
             start = time.starts[times[row, FIRST]]
-            if ceilings[row] == FAR and size >= 0 and outside(time.ends[other] - start, size, inclusive):
+            if ceilings[row] == FAR and size >= 0 and outside(time.ends[other], start, size, inclusive):
                 continue
             taken = False
             for place in range(offsets[row], offsets[row + 1]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
+from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Stack, Texts, holds
 from kleene.kernels.jit import compiled, inlined
 from kleene.kernels.runs import (
     EDGES,
@@ -46,7 +46,7 @@ def completes(
     frontier: Int,
     time: Timeline,
     machine: Machine,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     groups: Groups,
     runs: Runs,
@@ -58,8 +58,8 @@ def completes(
     if runs.nodes[node, NUMBER] < machine.minimum[last]:
         return False
     if machine.size >= 0:
-        distance: Int = time.ends[number] - time.starts[runs.nodes[node, NEWEST]]
-        if outside(distance, machine.size, machine.inclusive):
+        first = time.starts[runs.nodes[node, NEWEST]]
+        if outside(time.ends[number], first, machine.size, machine.inclusive):
             return False
     if machine.prunes and time.steps[runs.nodes[node, NEWEST]] <= frontier:
         return False
@@ -102,7 +102,7 @@ def is_spoilt(
     group: Int,  #  the run's aggregates
     time: Timeline,
     machine: Machine,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     groups: Groups,
     runs: Runs,
@@ -137,7 +137,7 @@ def _occurs(
     group: Int,
     time: Timeline,
     machine: Machine,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     groups: Groups,
     runs: Runs,
@@ -160,9 +160,9 @@ def _occurs(
         if time.rights[other] >= ceiling or time.lefts[other] <= floor:
             continue
         if machine.after[absence] < 0:
-            if outside(time.ends[final] - time.highs[other], machine.size, machine.inclusive):
+            if outside(time.ends[final], time.highs[other], machine.size, machine.inclusive):
                 return False
-            if outside(time.ends[final] - time.starts[other], machine.size, machine.inclusive):
+            if outside(time.ends[final], time.starts[other], machine.size, machine.inclusive):
                 continue
         bindings[0, NEGATED] = other
         if holds(program, events, texts, bindings, 0, groups, group, stack):

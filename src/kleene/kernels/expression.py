@@ -29,7 +29,7 @@ class Code(NamedTuple):
     reals: Reals  # [place]: constants
 
 
-class Events(NamedTuple):
+class EventColumns(NamedTuple):
     """The columns that programs read."""
 
     ints: Ints  #    [place, row]: integers, booleans, codes of strings, steps of times and durations
@@ -67,7 +67,7 @@ def room(depth: int) -> Stack:
 @inlined
 def holds(
     program: Code,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     bindings: Ints,
     binding: int,
@@ -192,6 +192,13 @@ def holds(
             if truth:
                 at = first
             top -= 1
+        elif operation == op.AMONG_INTS:
+            truth = states[top] == op.MISSING
+            if states[top] == op.VALUE:
+                truth = is_among(program.ints, third, ints[top]) != (second == 1)
+            if truth:
+                at = first
+            top -= 1
         else:
             return False
     return True
@@ -199,7 +206,7 @@ def holds(
 
 @compiled
 def holds_each(
-    program: Code, events: Events, texts: Texts, bindings: Ints, groups: Groups, stack: Stack, out: Any
+    program: Code, events: EventColumns, texts: Texts, bindings: Ints, groups: Groups, stack: Stack, out: Any
 ) -> None:
     """Whether all clauses hold, for each binding with the group of the same number."""
     for binding in range(bindings.shape[0]):
@@ -293,6 +300,20 @@ def compare_times(comparison: int, left: int, right: int, ratio: int) -> bool:
     if ratio > 0:
         return accepts(comparison, arithmetic.compare_steps(left, right, ratio))
     return accepts(comparison, -arithmetic.compare_steps(right, left, -ratio))
+
+
+@inlined
+def is_among(ints: Ints, place: int, value: int) -> bool:
+    """Whether the value is one of a sorted list, whose length stands before it at this place."""
+    low, high = place + 1, place + 1 + ints[place]
+    end = high
+    while low < high:
+        middle = (low + high) >> 1
+        if ints[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < end and ints[low] == value)
 
 
 @inlined

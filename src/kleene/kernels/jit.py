@@ -13,7 +13,7 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import lower_builtin, type_callable
 
 from kleene.kernels.interpreting import Kernel
-from kleene.kernels.keeping import KernelCache, Unkept
+from kleene.kernels.kernel_cache import KernelCache, Unkept
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from kleene.kernels import opcodes as op
 from kleene.kernels.expression import (
     Code,
-    Events,
+    EventColumns,
     Groups,
     Ints,
     Stack,
@@ -57,7 +57,7 @@ class Links(NamedTuple):
     linked: Ints  #      [1]: up to which record they are linked
 
 
-class Window(NamedTuple):
+class JoinWindow(NamedTuple):
     size: int  #       negative: none
     inclusive: bool
     stops: bool  #     whether a record that ended too early ends a walk
@@ -110,7 +110,7 @@ def _passes(
     row: int,
     inner: Records,
     other: int,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     groups: Groups,
     stack: Stack,
@@ -159,11 +159,11 @@ def join(
     swapped: bool,  #  whether the outer side's columns come first
     floors: Ints,  #   [outer record]: the inner one must not end before; empty: no such bound (NSEQ beside the outer)
     ceilings: Ints,  # [inner record]: the outer one must not start after; empty: no such bound (NSEQ beside the inner)
-    window: Window,
+    window: JoinWindow,
     starts: Ints,  #   [event]: when it starts
     time: Timeline,
     tests: Tests,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     groups: Groups,
     stack: Stack,
@@ -211,8 +211,8 @@ def join(
             right = inner.times[here, RIGHT]
             if right >= limit:
                 continue
-            too_old = outside(own_end - inner.times[here, END], window.size, window.inclusive)
-            if window.stops and window.size >= 0 and too_old:
+            measured = window.stops and window.size >= 0
+            if measured and outside(own_end, inner.times[here, END], window.size, window.inclusive):
                 break
             if right < lowest:
                 break
@@ -228,7 +228,7 @@ def join(
                 start, end = time.starts[first], time.ends[last]
             if start < window.earliest:
                 continue
-            if window.size >= 0 and outside(end - start, window.size, window.inclusive):
+            if window.size >= 0 and outside(end, start, window.size, window.inclusive):
                 continue
             if not _passes(tests, outer, row, inner, int(here), events, texts, groups, stack):
                 continue

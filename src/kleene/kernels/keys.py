@@ -105,7 +105,8 @@ def count_positions(
 
 
 # Columns of a past: when an event ended, the row before it of its key, one further back, how many it makes with those
-# before it, how many of these did not last, and its key. What ended NEVER stands for unknown events, or for none.
+# before it, how many of these did not last, and its key. A row that is below itself stands for unknown events, or for
+# none, and ended NEVER, when an event may have ended, too.
 END, BELOW, JUMP, TOTAL, POINTS, KEY, PAST = range(7)
 NEVER = -(2**63)
 
@@ -133,7 +134,7 @@ def count_before(
             key, start = keys[end], starts[end]
             latest = newest[key] if key >= 0 else 0
             at = latest
-            while past[at, END] >= start:
+            while past[at, END] >= start and past[at, BELOW] != at:
                 jump = past[at, JUMP]
                 at = jump if past[jump, END] >= start else past[at, BELOW]
             positions[end], places[end] = past[at, TOTAL], past[latest, TOTAL]

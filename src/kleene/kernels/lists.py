@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kleene.kernels.aggregates import Aggregation, accumulate, clear, copy
 from kleene.kernels.expression import (
     Code,
-    Events,
+    EventColumns,
     Groups,
     Ints,
     Stack,
@@ -18,7 +18,7 @@ from kleene.kernels.expression import (
     holds,
 )
 from kleene.kernels.jit import borrowed, compiled
-from kleene.kernels.joins import Numbers, Window
+from kleene.kernels.joins import JoinWindow, Numbers
 from kleene.kernels.timeline import Timeline, outside
 
 
@@ -38,7 +38,7 @@ def grow(
     candidates: Ints,  # events of the class, in order
     lists: Lists,
     maximum: int,
-    window: Window,
+    window: JoinWindow,
     time: Timeline,
     program: Code,  #  what an event must satisfy to follow on a list
     chosen: Ints,  #   [1, slot]
@@ -46,7 +46,7 @@ def grow(
     aggregation: Aggregation,
     kept: Ints,  #     the slots of the aggregates
     groups: Groups,  # [list, slot]
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     stack: Stack,
 ) -> int:
@@ -65,7 +65,7 @@ def grow(
                 if time.keys[last] != time.keys[event] or (maximum >= 0 and lists.length[old] >= maximum):
                     continue
                 start = time.starts[lists.first[old]]
-                if window.size >= 0 and outside(time.ends[event] - start, window.size, window.inclusive):
+                if window.size >= 0 and outside(time.ends[event], start, window.size, window.inclusive):
                     continue
                 chosen[0, slots[0]], chosen[0, slots[1]], chosen[0, slots[2]] = lists.first[old], last, event
                 if not holds(program, events, texts, chosen, 0, groups, old, stack):
@@ -106,7 +106,7 @@ def holds_along(
     aggregation: Aggregation,
     kept: Ints,  #     the slots of the list's aggregates so far
     program: Code,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     stack: Stack,
     out: npt.NDArray[np.bool_],

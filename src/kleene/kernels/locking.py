@@ -55,12 +55,29 @@ def take(path: Path) -> int | None:
     if fcntl is None:  # pragma: no cover - Windows
         return None
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not try_lock(file):
         os.close(file)
         return None
     return file
+
+
+def try_lock(file: int) -> bool | None:
+    """Lock an open file for all processes that inherit it: False when others have it, None where there are no locks."""
+    if fcntl is None:  # pragma: no cover - Windows
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def unlock(file: int) -> None:
+    """Release what `try_lock` locked, also for processes that inherited the file."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def is_taken(path: Path) -> bool:

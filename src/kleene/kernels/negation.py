@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
+from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Stack, Texts, holds
 from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.timeline import Timeline, outside
 
@@ -29,7 +29,7 @@ def forbidden(
     size: int,  #       of the window
     inclusive: bool,
     program: Code,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     stack: Stack,
     negated: int,  #    the slot of the negated event
@@ -58,9 +58,9 @@ def forbidden(
                 continue
             if lefts[other] <= floors[row]:
                 continue
-            if floors[row] < 0 and outside(ends[lasts[row]] - starts[other], size, inclusive):
+            if floors[row] < 0 and outside(ends[lasts[row]], starts[other], size, inclusive):
                 continue
-            if ceilings[row] == OPEN and outside(ends[other] - starts[firsts[row]], size, inclusive):
+            if ceilings[row] == OPEN and outside(ends[other], starts[firsts[row]], size, inclusive):
                 if time.closes:
                     break
                 continue

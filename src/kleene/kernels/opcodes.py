@@ -49,9 +49,12 @@ COMPARE_INT_REAL = 23  #        target, comparison; exact, whatever the size of 
 COMPARE_TIME = 24  #            target, comparison, how many right steps a left one is (negative: the other way)
 IS_NULL = 25  #                 target, 1 for IS NOT NULL
 TEST_STRING = 26  #             target, 1 for "not", place in the program's integers of the number of the test
+AMONG_INTS = (
+    27  #              target, 1 for "not", place in the program's integers of how many there are; then they, sorted
+)
 
 # No literal of the clause was true.
-FAIL = 27
+FAIL = 28
 
 # A comparison is the set of outcomes that it accepts.
 LESS = 1

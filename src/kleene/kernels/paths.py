@@ -195,7 +195,7 @@ def longest_prefixes(
     one, other = np.empty(64, np.int32), np.empty(64, np.int32)
     for node in range(begin, end):
         first = runs.nodes[node, NEWEST]
-        if outside(ends[runs.nodes[node, EVENT]] - starts[first], size, inclusive):
+        if outside(ends[runs.nodes[node, EVENT]], starts[first], size, inclusive):
             continue
         known = best[first]
         if known < 0 or runs.nodes[node, STATE] > runs.nodes[known, STATE]:

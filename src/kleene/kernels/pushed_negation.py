@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kleene.kernels.expression import (
     Code,
-    Events,
+    EventColumns,
     Groups,
     Ints,
     Stack,
@@ -12,7 +12,7 @@ from kleene.kernels.expression import (
     holds,
 )
 from kleene.kernels.jit import borrowed, compiled
-from kleene.kernels.joins import Numbers, Window
+from kleene.kernels.joins import JoinWindow, Numbers
 from kleene.kernels.timeline import Timeline, outside
 
 
@@ -27,10 +27,10 @@ def last_negating(
     heads: Numbers,
     previous: Numbers,
     time: Timeline,
-    window: Window,
+    window: JoinWindow,
     lasting: bool,  #  whether events last, so that the latest one need not be the one that forbids most
     program: Code,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     stack: Stack,
     slot: int,  #      of the negated event
@@ -53,7 +53,7 @@ def last_negating(
             if (
                 window.stops
                 and window.size >= 0
-                and outside(ends[row] - time.ends[other], window.size, window.inclusive)
+                and outside(ends[row], time.ends[other], window.size, window.inclusive)
             ):
                 break
             if time.lefts[other] <= out[row]:
@@ -77,7 +77,7 @@ def first_negating(
     previous: Numbers,
     time: Timeline,
     program: Code,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     stack: Stack,
     slot: int,

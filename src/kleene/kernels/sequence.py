@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kleene.kernels.expression import Code, Events, Groups, Ints, Stack, Texts, holds
+from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Stack, Texts, holds
 from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.timeline import Timeline, outside
 
@@ -45,7 +45,7 @@ def construct(
     in_construction: bool,
     codes: Code,  #   the programs of all places, one after the other
     parts: Ints,  #   [place, 6]: where each program's words, integers and reals begin and end
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     groups: Groups,
     stack: Stack,
@@ -79,7 +79,7 @@ def construct(
                 previous = top[key, place - 1]
                 if previous < 0:
                     continue
-                if in_scan and size >= 0 and outside(time.ends[number] - time.highs[event[previous]], size, inclusive):
+                if in_scan and size >= 0 and outside(time.ends[number], time.highs[event[previous]], size, inclusive):
                     continue
             stacks.counts[place, REACHED] += 1
             if place < last:
@@ -104,7 +104,7 @@ def construct(
                     if not good:
                         stacks.counts[level, FAILED] += 1
                 if good and level == 0 and size >= 0:
-                    good = not outside(time.ends[number] - time.starts[chosen[0, 0]], size, inclusive)
+                    good = not outside(time.ends[number], time.starts[chosen[0, 0]], size, inclusive)
                 if good and level == 0:
                     if found - before == most or found == out.shape[0]:
                         # Nothing of this event is on a stack yet, so it can be offered again.
@@ -128,7 +128,7 @@ def construct(
                         if (
                             in_construction
                             and size >= 0
-                            and outside(time.ends[number] - time.highs[candidate], size, inclusive)
+                            and outside(time.ends[number], time.highs[candidate], size, inclusive)
                         ):
                             instance_ = np.int32(-1)
                         elif time.rights[candidate] >= time.lefts[chosen[0, level + 1]]:

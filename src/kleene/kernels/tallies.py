@@ -38,11 +38,16 @@ def together(
     starts: Ints,
     size: int,
     inclusive: bool,
+    own: Int,
     tallied: Counts,
     tally: Numbers,
     sizes: Ints,
 ) -> Int:
-    """The tallies of two nodes together, latest first event first, without those that the window has left behind."""
+    """The tallies of two nodes together, latest first event first, without those that the window has left behind.
+
+    What the left one has from `own` on is its alone and is used again, so that a node that many others are added to
+    takes no more room than these have. `_grow` and the check before each event rely on that.
+    """
     head: Int = np.int32(-1)
     tail: Int = np.int32(-1)
     length = 0
@@ -51,17 +56,21 @@ def together(
         other = tally[right, FIRST] if right >= 0 else np.int32(-1)
         first = max(one, other)
         count: Int = np.uint64(0)
+        made: Int = np.int32(-1)
         if one == first:
             count = tallied[left]
+            if left >= own:
+                made = left
             left = tally[left, OLDER]
         if other == first:
             count = add(count, tallied[right])
             right = tally[right, OLDER]
-        if outside(end - starts[first], size, inclusive):
+        if outside(end, starts[first], size, inclusive):
             continue
-        made = np.int32(sizes[TALLIES])
-        sizes[TALLIES] += 1
-        tally[made, FIRST] = first
+        if made < 0:
+            made = np.int32(sizes[TALLIES])
+            sizes[TALLIES] += 1
+            tally[made, FIRST] = first
         tally[made, OLDER] = -1
         tallied[made] = count
         length += 1

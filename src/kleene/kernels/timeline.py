@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from kleene.kernels.arithmetic import GREATEST, LEAST
 from kleene.kernels.expression import Ints
 from kleene.kernels.jit import inlined
+
+EARLIEST, LATEST = LEAST, GREATEST
 
 
 class Timeline(NamedTuple):
@@ -24,6 +29,24 @@ class Timeline(NamedTuple):
 
 
 @inlined
-def outside(distance: int, size: int, inclusive: bool) -> bool:
-    """Whether a distance is more than a window holds."""
-    return distance > size or (distance == size and not inclusive)
+def outside(end: Any, start: Any, size: int, inclusive: bool) -> bool:
+    """Whether it is further from start to end than a window holds; `size` is not negative.
+
+    Times may be anywhere in 64 bits, where the distance of two need not fit: `end - start` must not be taken, and the
+    end of a window only where there is one.
+    """
+    if start > LATEST - size:
+        return False
+    last = start + size
+    return bool(end > last or (end == last and not inclusive))
+
+
+def shifted(times: Ints, by: int) -> Ints:
+    """Times moved, but not over the edge of what 64 bits hold."""
+    by = min(max(by, EARLIEST + 1), LATEST)
+    return np.maximum(times, EARLIEST - by) + by if by < 0 else np.minimum(times, LATEST - by) + by
+
+
+def in_time(moment: int) -> int:
+    """A moment, or the edge of what 64 bits hold where it lies beyond."""
+    return min(max(moment, EARLIEST), LATEST)

@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from kleene.kernels import opcodes as op
 from kleene.kernels.aggregates import Aggregation, accumulate, clear
-from kleene.kernels.expression import Code, Events, Groups, Ints, Reals, Stack, Texts, holds
+from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Reals, Stack, Texts, holds
 from kleene.kernels.gathering import Rows
 from kleene.kernels.jit import compiled
 
 
 @compiled
 def aggregate_each(
-    aggregation: Aggregation, slots: Ints, rows: Rows, offsets: Rows, events: Events, texts: Texts, groups: Groups
+    aggregation: Aggregation, slots: Ints, rows: Rows, offsets: Rows, events: EventColumns, texts: Texts, groups: Groups
 ) -> None:
     """The aggregates of a variable for each match, in the group of the same number.
 
@@ -31,7 +31,7 @@ def aggregate_each(
 @compiled
 def values_each(
     program: Code,
-    events: Events,
+    events: EventColumns,
     texts: Texts,
     bindings: Ints,
     groups: Groups,

@@ -18,7 +18,7 @@ _LIKE = ("LIKE", "ILIKE", "RLIKE", "MATCHES", "REGEXP")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ErrorContext:
     """Where the parser gave up: the text, the word or sign that it could not use, and what it would have taken."""
 
     text: str
@@ -55,7 +55,7 @@ class Advice:
 
 def advice(text: str, span: Span, expected: str) -> Advice:
     """The mistake that is usually made at this place, or else what would have been accepted there."""
-    place = Place(text, span, expected)
+    place = ErrorContext(text, span, expected)
     for rule in _RULES:
         found = rule(place)
         if found is not None:
@@ -63,14 +63,14 @@ def advice(text: str, span: Span, expected: str) -> Advice:
     return Advice(span, f"expected {expected}")
 
 
-def _quoted_duration(place: Place) -> Advice | None:
+def _quoted_duration(place: ErrorContext) -> Advice | None:
     """`WITHIN '10 minutes'`."""
     if not re.search(r"\bWITHIN\s*\Z", place.before, re.IGNORECASE) or place.word[0] not in "'\"‘“":
         return None
     return Advice(place.span, f"a length of time has no quotes: `WITHIN {place.word[1:-1].strip() or '10 minutes'}`")
 
 
-def _clause_order(place: Place) -> Advice | None:
+def _clause_order(place: ErrorContext) -> Advice | None:
     words = place.before.split()
     misplaced = place.word.upper() in CLAUSES and "`)`" not in place.expected
     if misplaced or (words and words[-1].upper() in CLAUSES[1:]):
@@ -78,7 +78,7 @@ def _clause_order(place: Place) -> Advice | None:
     return None
 
 
-def _braces(place: Place) -> Advice | None:
+def _braces(place: ErrorContext) -> Advice | None:
     """`WHERE skip_till_next_match [id]`."""
     head = _AFTER_STRATEGY.search(place.before)
     if head is None:
@@ -92,7 +92,7 @@ def in_braces(strategy: str, conditions: str) -> str:
     return f"the conditions of a strategy stand in braces: `{strategy} {{ {shown} }}`"
 
 
-def _foreign_operator(place: Place) -> Advice | None:
+def _foreign_operator(place: ErrorContext) -> Advice | None:
     """`&&` and `||` of C, `->` of other pattern languages, LIKE of SQL."""
     sign, start = place.word[0], place.span.start
     if sign in "&|":
@@ -108,7 +108,7 @@ def _foreign_operator(place: Place) -> Advice | None:
     return None
 
 
-def _separator(place: Place) -> Advice | None:
+def _separator(place: ErrorContext) -> Advice | None:
     """`PATTERN A a B b`, `PATTERN A a, B b`."""
     if place.clause != "PATTERN":
         return None
@@ -121,7 +121,7 @@ def _separator(place: Place) -> Advice | None:
     return Advice(place.span, f"put `;` between the components: `{_as_sequence(place)}`")
 
 
-def _as_sequence(place: Place) -> str:
+def _as_sequence(place: ErrorContext) -> str:
     """The pattern as it was probably meant, where it is a list of plain names: a small letter begins a variable."""
     *_, written = re.split(r"\b(?:PATTERN|EVENT)\b", place.before, maxsplit=1, flags=re.IGNORECASE)
     words = (written + place.rest_of_clause).split()
@@ -136,7 +136,7 @@ def _as_sequence(place: Place) -> str:
     return " ; ".join(components)
 
 
-_RULES: tuple[Callable[[Place], Advice | None], ...] = (
+_RULES: tuple[Callable[[ErrorContext], Advice | None], ...] = (
     _quoted_duration,
     _clause_order,
     _braces,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lark import Token
 
-from kleene.errors import BadChain, BadLiteral, SyntaxProblem
+from kleene.errors import BadChain, BadLiteral, Span, SyntaxProblem
 from kleene.lang import tree
 from kleene.lang.advice import in_braces
 from kleene.lang.building import build, place_of, quantity_of, span_of, text_of, word
@@ -15,6 +16,7 @@ from kleene.lang.building import build, place_of, quantity_of, span_of, text_of,
 # One more than fits, since `-9223372036854775808` is written with a sign; binding refuses it alone.
 _MAX_INTEGER = 2**63
 _STRATEGIES = frozenset(strategy.value for strategy in tree.SelectionStrategy)
+_PLAIN_ITEM = re.compile(r"(-?)(\d+(?:\.\d+)?)|'([^']*(?:''[^']*)*)'")
 _OPERATORS = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 
 
@@ -52,6 +54,28 @@ class Expressions:
         operand, negated, *values, closing = items
         below = (operand, *values)
         return build(tree.In, operand, tuple(values), negated is not None, at=place_of(*below, closing), below=below)
+
+    def in_plain_list(self, items: list[Any]) -> tree.In:
+        operand, negated, token = items
+        values = tuple(self._plain_items(token))
+        at = place_of(operand, token)
+        return build(tree.In, operand, values, negated is not None, at=at, below=(operand, *values))
+
+    def _plain_items(self, listed: Token) -> Iterator[tree.Expression]:
+        begin = listed.start_pos or 0
+        for found in _PLAIN_ITEM.finditer(listed):
+            sign, number, text = found.groups()
+            start, end = begin + found.start(), begin + found.end()
+            if text is not None:
+                yield tree.Literal(text.replace("''", "'"), span=Span(start, end))
+            elif sign or len(number) > 15 or "." in number:
+                # As everywhere else, with its checks.
+                place = start + len(sign)
+                kind = "FLOAT" if "." in number else "INT"
+                value = (self.real if "." in number else self.integer)([Token(kind, number, start_pos=place)])
+                yield self.negative([Token("MINUS", "-", start_pos=start), value]) if sign else value
+            else:
+                yield tree.Literal(int(number), span=Span(start, end))
 
     def in_parameter(self, items: list[Any]) -> tree.In:
         operand, negated, token = items

@@ -26,6 +26,7 @@ _WORDS = {
     "FLOAT": "a number",
     "STRING": "a string",
     "PARAMETER": "a parameter",
+    "PLAIN_LIST": "`(`",
     "COMPARE": "a comparison",
     "PLUS": "an operator",
     "MINUS": "an operator",

@@ -20,6 +20,7 @@ from kleene.lang.advice import advice
 from kleene.lang.build_clauses import Clauses
 from kleene.lang.build_expressions import Expressions
 from kleene.lang.build_patterns import Patterns
+from kleene.lang.characters import check_characters
 from kleene.lang.expected import describe_expected
 
 # What a text can be.
@@ -58,6 +59,7 @@ def parse_class(text: str) -> tuple[tuple[tree.TypeName, ...], tree.Expression |
 
 
 def _run(text: str, start: str) -> Any:
+    check_characters(text)
     try:
         return _parser().parse(text, start=start)
     except QueryError as error:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from kleene.errors import Span, UnknownSpelling, did_you_mean
 from kleene.lang import main_spelling, tree
+from kleene.lang.characters import check_characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ def parse(text: str, spelling: str | None = None) -> tree.Query:
     >>> parse("PATTERN A a ; B b WITHIN 5").within.duration.terms[0].unit
     'ticks'
     """
+    check_characters(text)
     name = spelling or recognise(text)
     if name is None:
         error = UnknownSpelling(

@@ -423,7 +423,9 @@ class Query(Node):
 
 def walk(node: Any) -> Iterator[Node]:
     """A node of the syntax tree and all below it."""
-    if isinstance(node, Node):
+    if isinstance(node, Literal):
+        yield node  # nothing is below it, and a list may hold very many
+    elif isinstance(node, Node):
         yield node
         for entry in fields(node):
             yield from walk(getattr(node, entry.name))

@@ -18,11 +18,11 @@ from math import exp, expm1, lgamma, prod
 from kleene.optimize.fingerprints import sketch
 from kleene.optimize.statistics import Known, Statistics
 from kleene.pattern.expressions import Clause
-from kleene.pattern.nodes import Component, Kind, components
+from kleene.pattern.nodes import Component, ComponentKind, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan import trees
 from kleene.plan.physical import Scan
-from kleene.plan.trees import GroupNode, Join, JoinNode, LeafNode, NegNode, Side, TreeAbsence, TreePlan, UnionNode
+from kleene.plan.trees import GroupNode, Join, JoinNode, LeafNode, NegNode, Side, Site, TreePlan, UnionNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def union_of(flows: Iterable[Flow], share: float) -> Flow:
 def leaf_flow(scan: Scan, share: float, known: Known) -> Flow:
     """One record an event; of a Kleene component, one for each list of events of one key in a window."""
     rate = known.rate(scan)
-    if scan.component.kind is Kind.SINGLE:
+    if scan.component.kind is ComponentKind.SINGLE:
         return Flow(rate * share, 1.0)
     return Flow(known.keys * lists(rate / known.keys, scan.component) * share, 1.0)
 
@@ -175,7 +175,7 @@ def absent(scan: Scan, conditions: tuple[Clause, ...], known: Known) -> Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class ClosureEstimate:
     """What KSEQ does with a record: members that it goes through, groups that it makes, which part of them holds."""
 
     # In a whole window; a record of k events leaves 1/k of it to each gap.
@@ -186,17 +186,17 @@ class Grouping:
     tests: int
 
 
-def grouping(scan: Scan, chosen: tuple[Clause, ...], tests: tuple[Clause, ...], known: Known) -> Grouping:
+def grouping(scan: Scan, chosen: tuple[Clause, ...], tests: tuple[Clause, ...], known: Known) -> ClosureEstimate:
     component = scan.component
     members = known.rate(scan) * known.of_all(chosen) / known.keys
     groups = 1.0
     if component.maximum is not None:
         # In the gap of its two neighbours, whatever else is joined: as with `absent`.
         groups = max(members / 2 - component.maximum + 1, FEWEST_GROUPS)
-    return Grouping(members, groups, known.of_all(tests), len(chosen), len(tests))
+    return ClosureEstimate(members, groups, known.of_all(tests), len(chosen), len(tests))
 
 
-def grouped(weights: Weights, flow: Flow, group: Grouping) -> tuple[float, Flow, float]:
+def grouped(weights: Weights, flow: Flow, group: ClosureEstimate) -> tuple[float, Flow, float]:
     """KSEQ on records: the members that it goes through, what comes out, and the cost."""
     tried = flow.card * group.members / flow.size
     groups = flow.card * group.groups
@@ -246,7 +246,7 @@ def _estimate(node: trees.Node, flows: list[Flow], known: Known, weights: Weight
 def leaf_cost(scan: Scan, share: float, tests: int, known: Known, weights: Weights) -> tuple[float, Flow, float]:
     """A leaf buffers each event; only lists are put together there."""
     rate, made = known.rate(scan), leaf_flow(scan, share, known)
-    if scan.component.kind is Kind.SINGLE and not tests:
+    if scan.component.kind is ComponentKind.SINGLE and not tests:
         return rate, made, weights.event * rate
     tried = made.card / share
     return tried, made, looking(weights, tried, tests) + weights.output * made.card
@@ -264,7 +264,7 @@ def _join(node: JoinNode, left: Flow, right: Flow, known: Known, weights: Weight
     return tried, made, cost + weights.output * made.card + kept(weights, (node.left, node.right), (left, right))
 
 
-def _absent(absence: TreeAbsence, known: Known) -> Absent:
+def _absent(absence: Site, known: Known) -> Absent:
     return absent(absence.scan, absence.conditions, known)
 
 

@@ -17,7 +17,7 @@ from math import factorial
 from kleene.lang.tree import SelectionStrategy
 from kleene.optimize.cost import MOST, absent, lists
 from kleene.optimize.statistics import Known, Statistics
-from kleene.pattern.nodes import Kind
+from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Absence, AutomatonPlan, Scan, SequencePlan, StatePlan
 
@@ -108,7 +108,7 @@ def _begun(state: StatePlan, known: Known) -> float:
 
 def _lists(state: StatePlan, known: Known) -> float:
     """Events, or lists of events, that a state takes in a window if it takes every one that it can."""
-    if state.component.kind is Kind.SINGLE:
+    if state.component.kind is ComponentKind.SINGLE:
         return _begun(state, known)
     more = known.rate(Scan(state.component, state.take.mask))
     return known.keys * lists(more / known.keys, state.component) * _begun(state, known) / more

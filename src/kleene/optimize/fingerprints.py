@@ -18,7 +18,7 @@ from kleene.pattern.interning import Interned, field_names
 from kleene.pattern.nodes import Component
 from kleene.plan import trees
 from kleene.plan.physical import Scan
-from kleene.plan.trees import Gap, GroupNode, Join, JoinNode, LeafNode, NegNode, TreeAbsence, UnionNode
+from kleene.plan.trees import Gap, GroupNode, Join, JoinNode, LeafNode, NegNode, Site, UnionNode
 
 Components = Mapping[str, Component]
 
@@ -130,15 +130,6 @@ def _ranks(names: Iterable[str], classes: list[str], components: Components) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """A negated class with what forbids, or a closure with what its members satisfy."""
-
-    scan: Scan
-    gap: Gap
-    conditions: tuple[Clause, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Sketch:
     """What the records of a tree node are, apart from how they are made: operators without their nesting."""
 
@@ -146,14 +137,14 @@ class Sketch:
     parts: tuple[Sketch, ...] = ()
     scan: Scan | None = None
     clauses: tuple[Clause, ...] = ()
-    absences: tuple[Beside, ...] = ()
-    groups: tuple[Beside, ...] = ()
+    absences: tuple[Site, ...] = ()
+    groups: tuple[Site, ...] = ()
 
     def adding(
         self,
         clauses: Iterable[Clause] = (),
-        absences: Iterable[Beside] = (),
-        groups: Iterable[Beside] = (),
+        absences: Iterable[Site] = (),
+        groups: Iterable[Site] = (),
     ) -> Sketch:
         return replace(
             self,
@@ -184,19 +175,15 @@ def sketch(node: trees.Node) -> Sketch:
         case LeafNode(scan=scan, tests=tests):
             return leaf(scan, tests)
         case JoinNode():
-            absences = tuple(_beside(absence) for _, absence in node.pushed)
+            absences = tuple(absence for _, absence in node.pushed)
             both = joined(node.kind, sketch(node.left), sketch(node.right))
             return both.adding((*node.equalities, *node.tests), absences)
         case UnionNode(parts=parts, tests=tests):
             return united(map(sketch, parts), tests)
         case GroupNode(child=child, tests=tests):
-            return sketch(child).adding(tests, groups=(Beside(node.scan, node.gap, node.members),))
+            return sketch(child).adding(tests, groups=(node.site,))
         case NegNode(child=child, absence=absence):
-            return sketch(child).adding(absences=(_beside(absence),))
-
-
-def _beside(absence: TreeAbsence) -> Beside:
-    return Beside(absence.scan, absence.gap, absence.conditions)
+            return sketch(child).adding(absences=(absence,))
 
 
 def leaf(scan: Scan, tests: tuple[Clause, ...] = ()) -> Sketch:
@@ -228,7 +215,7 @@ def _structure(made: Sketch) -> tuple[str, tuple[Scan, ...]]:
     return f"{name}({';'.join(text for text, _ in parts)})", tuple(scan for _, scans in parts for scan in scans)
 
 
-def _contents(made: Sketch) -> tuple[list[Clause], list[Beside], list[Beside]]:
+def _contents(made: Sketch) -> tuple[list[Clause], list[Site], list[Site]]:
     """What is tested, forbidden and grouped, here and in the parts."""
     clauses, absences, groups = list(made.clauses), list(made.absences), list(made.groups)
     for part in made.parts:

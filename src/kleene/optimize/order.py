@@ -28,15 +28,15 @@ from kleene.optimize.cost import (
     union_of,
 )
 from kleene.optimize.fingerprints import Sketch
-from kleene.optimize.order_joins import Condition, Joins, Part, Standing, order_of
-from kleene.optimize.order_places import Place, always_bound, can_test, places, present
+from kleene.optimize.order_joins import JoinCondition, JoinPart, Joins, Standing, order_of
+from kleene.optimize.order_places import GapChoice, always_bound, can_test, places, present
 from kleene.optimize.statistics import Known, Statistics
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.placing import is_lookup, unless_implied
 from kleene.optimize.trees.shape import Shape, Where
 from kleene.optimize.trees.shapes import SequenceParts, sequence_parts
 from kleene.pattern.expressions import Clause, variables
-from kleene.pattern.nodes import Component, Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence, components
+from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check_trees import holds_when_absent
 from kleene.plan.physical import Scan
@@ -47,7 +47,7 @@ MOST_CHOICES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The cheapest shape and its cost, and others that the search came by, the cheapest first.
 
     Those end with another join or have a negation or a closure elsewhere. Two shapes may still be one tree: what stands
@@ -73,7 +73,7 @@ def best(
     statistics: Statistics,
     weights: Weights | None = None,
     key: tuple[str, ...] | None = None,
-) -> Found:
+) -> SearchResult:
     """The shape that `building.build` is to give one option of a query; the key is as there."""
     by = query.partition if key is None else key
     known = Known(statistics, (*query.components, *components(logical.pattern)), by)
@@ -83,7 +83,7 @@ def best(
     for option in ranked:
         costs.setdefault(option.shape, option.cost)
     (shape, cost), *others = costs.items()
-    return Found(shape, cost, tuple(others))
+    return SearchResult(shape, cost, tuple(others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class _Search:
         return present(self.logical)
 
     @cached_property
-    def _places(self) -> dict[str, Place]:
+    def _places(self) -> dict[str, GapChoice]:
         return places(self.logical, self.known.key)
 
     def _whole(self, low: frozenset[str]) -> list[_Option]:
@@ -159,17 +159,17 @@ class _Search:
         unknown = {name for name, place in above.items() if not place.negated}
         waiting = list(clauses)
         for name, place in sorted(above.items(), key=lambda item: item[1].negated):
-            beside = place.beside
+            site = place.site
             if place.negated:
-                made, extra = negated(self.weights, flow, absent(beside.scan, beside.conditions, self.known))
-                sketch = None if sketch is None else sketch.adding(absences=(beside,))
+                made, extra = negated(self.weights, flow, absent(site.scan, site.conditions, self.known))
+                sketch = None if sketch is None else sketch.adding(absences=(site,))
             else:
                 unknown.discard(name)
                 tests = tuple(clause for clause in waiting if not variables(clause) & unknown)
                 waiting = [clause for clause in waiting if clause not in tests]
-                group = grouping(beside.scan, beside.conditions, tests, self.known)
+                group = grouping(site.scan, site.conditions, tests, self.known)
                 _, made, extra = grouped(self.weights, flow, group)
-                sketch = None if sketch is None else sketch.adding(tests, groups=(beside,))
+                sketch = None if sketch is None else sketch.adding(tests, groups=(site,))
             flow, extra = self._counted(made, extra, sketch)
             cost += extra
         return flow, cost
@@ -195,7 +195,7 @@ class _Search:
                 return self._joined(Join.SEQ, sequence_parts(pattern), clauses, low)
 
     def _leaf(self, component: Component, clauses: list[Clause]) -> _Option:
-        mask, tests = (tuple(clauses), ()) if component.kind is Kind.SINGLE else ((), tuple(clauses))
+        mask, tests = (tuple(clauses), ()) if component.kind is ComponentKind.SINGLE else ((), tuple(clauses))
         scan = Scan(component, mask)
         _, flow, cost = leaf_cost(scan, self.known.of_all(tests), len(tests), self.known, self.weights)
         sketch = fingerprints.leaf(scan, tests) if self.known.statistics.cardinalities else None
@@ -234,7 +234,7 @@ class _Search:
         firsts = [options[0] for options in solved]
         joins = Joins(
             kind,
-            tuple(Part(option.flow, option.cost, option.leaf, option.sketch) for option in firsts),
+            tuple(JoinPart(option.flow, option.cost, option.leaf, option.sketch) for option in firsts),
             tuple(self._conditions(here, masks, parts)),
             tuple(self._standing(parts, masks, low)),
             self.known,
@@ -278,22 +278,26 @@ class _Search:
                 places |= masks[name]
         return places
 
-    def _conditions(self, clauses: list[Clause], masks: Mapping[str, int], parts: SequenceParts) -> Iterator[Condition]:
+    def _conditions(
+        self, clauses: list[Clause], masks: Mapping[str, int], parts: SequenceParts
+    ) -> Iterator[JoinCondition]:
         closures = frozenset(closure.component.variable for closure in parts.closures)
         always = {c.variable: c for part in parts.joined for c in always_bound(part)}
         for clause in clauses:
             named = variables(clause)
             lookup = is_lookup(clause, always, self.query.schema)
-            yield Condition(clause, self._mask(named, masks), self.known.selectivity(clause), lookup, closures & named)
+            yield JoinCondition(
+                clause, self._mask(named, masks), self.known.selectivity(clause), lookup, closures & named
+            )
 
     def _standing(self, parts: SequenceParts, masks: Mapping[str, int], low: frozenset[str]) -> Iterator[Standing]:
         for between in (*parts.negations, *parts.closures):
             name = between.component.variable
             if name in low:
                 place = self._places[name]
-                scan, conditions = place.beside.scan, place.beside.conditions
+                scan, conditions = place.site.scan, place.site.conditions
                 what = absent(scan, conditions, self.known) if between.component.negated else None
-                yield Standing(name, between.after, self._mask(place.named, masks), place.beside, what)
+                yield Standing(name, between.after, self._mask(place.named, masks), place.site, what)
 
 
 def _exchanged(first: _Option, solved: list[list[_Option]]) -> list[_Option]:

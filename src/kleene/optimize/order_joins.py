@@ -15,18 +15,18 @@ from math import exp, inf, log, prod
 
 from kleene.optimize import fingerprints
 from kleene.optimize.cost import Absent, Flow, Weights, grouped, grouping, looking, made_by, negated, nseq, pairs
-from kleene.optimize.fingerprints import Beside, Sketch
+from kleene.optimize.fingerprints import Sketch
 from kleene.optimize.statistics import Known
 from kleene.optimize.trees.shape import Order, Where
 from kleene.pattern.expressions import Clause
-from kleene.plan.trees import Join
+from kleene.plan.trees import Join, Site
 
 # A conjunction of more parts is joined in the order of its text: 3ⁿ splits are too many.
 MOST_IN_ANY_ORDER = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JoinPart:
     """One part, with the best plan of what it consists of."""
 
     flow: Flow
@@ -37,7 +37,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class JoinCondition:
     """A clause that no part can test alone; that on a group needs the parts beside it."""
 
     clause: Clause
@@ -60,7 +60,7 @@ class Standing:
     # How many parts stand before it, and the parts that its conditions name.
     after: int
     needs: int
-    beside: Beside
+    site: Site
     absent: Absent | None
 
 
@@ -68,7 +68,7 @@ Places = tuple[tuple[str, Where], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JoinPlan:
     """The best plan of a set of parts, or, of all parts, one of the best with a different last join."""
 
     flow: Flow
@@ -92,8 +92,8 @@ class Sums:
 @dataclass(frozen=True)
 class Joins:
     kind: Join
-    parts: tuple[Part, ...]
-    conditions: tuple[Condition, ...]
+    parts: tuple[JoinPart, ...]
+    conditions: tuple[JoinCondition, ...]
     standing: tuple[Standing, ...]
     known: Known
     weights: Weights
@@ -102,15 +102,17 @@ class Joins:
     def _measured(self) -> bool:
         return bool(self.known.statistics.cardinalities)
 
-    def search(self) -> tuple[dict[int, Plan], list[Plan]]:
+    def search(self) -> tuple[dict[int, JoinPlan], list[JoinPlan]]:
         """The best plan of every set of parts that has one, and the best plan of all parts for each last join."""
-        plans: dict[int, Plan] = {}
+        plans: dict[int, JoinPlan] = {}
         sums: dict[int, Sums] = {}
         for number, part in enumerate(self.parts):
-            plans[1 << number] = Plan(part.flow, part.cost, self._stored(part.cost, part.flow, part.leaf), part.sketch)
+            plans[1 << number] = JoinPlan(
+                part.flow, part.cost, self._stored(part.cost, part.flow, part.leaf), part.sketch
+            )
             sums[1 << number] = Sums(0.0, 0.0, 0)
         every = (1 << len(self.parts)) - 1
-        whole: list[Plan] = []
+        whole: list[JoinPlan] = []
         for both, splits in self._sets(every):
             sums[both] = self._sums(both)
             found = self._best(both, splits, plans, sums, whole if both == every else None)
@@ -153,13 +155,13 @@ class Joins:
         self,
         both: int,
         splits: Iterable[tuple[int, int]],
-        plans: dict[int, Plan],
+        plans: dict[int, JoinPlan],
         sums: dict[int, Sums],
-        whole: list[Plan] | None,
-    ) -> Plan | None:
+        whole: list[JoinPlan] | None,
+    ) -> JoinPlan | None:
         """The cheapest split; where nothing was counted, what comes out is the same for all of them."""
         kind, weights, keys, own, gaps = self.kind, self.weights, self.known.keys, sums[both], self._by_gap
-        best: Plan | None = None
+        best: JoinPlan | None = None
         cheapest = inf
         made: Flow | None = None
         sketch: Sketch | None = None
@@ -186,7 +188,7 @@ class Joins:
                 made = self._counted(made_by(kind, left.flow, right.flow, share), sketch)
             cost = left.stored + right.stored + looking(weights, tried, tests) + weights.output * made.card
             if cost < cheapest or whole is not None:
-                plan = Plan(made, cost, self._stored(cost, made), sketch, sides)
+                plan = JoinPlan(made, cost, self._stored(cost, made), sketch, sides)
                 if cost < cheapest:
                     best, cheapest = plan, cost
                 if whole is not None:
@@ -208,11 +210,11 @@ class Joins:
         here: list[Standing],
         both: int,
         sides: tuple[int, int],
-        plans: tuple[Plan, Plan],
+        plans: tuple[JoinPlan, JoinPlan],
         tried: float,
         tests: int,
         share: float,
-    ) -> Iterator[Plan]:
+    ) -> Iterator[JoinPlan]:
         """A plan for each choice of places; none, where conditions name what is not joined yet."""
         if here[0].absent is None:
             yield from self._grouping(here[0], both, sides, plans, tried)
@@ -226,11 +228,11 @@ class Joins:
         chosen: tuple[Where, ...],
         both: int,
         sides: tuple[int, int],
-        plans: tuple[Plan, Plan],
+        plans: tuple[JoinPlan, JoinPlan],
         tried: float,
         tests: int,
         share: float,
-    ) -> Plan:
+    ) -> JoinPlan:
         """NSEQ in front of the join, or NEG above it."""
         left, right = plans
         weights = self.weights
@@ -242,21 +244,21 @@ class Joins:
             cost += nseq(weights, left.flow if where is Where.LEFT else right.flow, _absent(standing))
         sketch = self._sketched(both, sides, left, right)
         if sketch is not None:
-            sketch = sketch.adding(absences=(standing.beside for standing, _ in pushed))
+            sketch = sketch.adding(absences=(standing.site for standing, _ in pushed))
         flow = self._counted(made_by(self.kind, left.flow, right.flow, share * survive), sketch)
         cost += weights.output * flow.card
         for standing, place in zip(here, chosen, strict=True):
             if place is Where.JOIN:
                 made, extra = negated(weights, flow, _absent(standing))
-                sketch = None if sketch is None else sketch.adding(absences=(standing.beside,))
+                sketch = None if sketch is None else sketch.adding(absences=(standing.site,))
                 flow = self._counted(made, sketch)
                 cost += extra + weights.output * (flow.card - made.card)
         places = tuple((standing.variable, where) for standing, where in zip(here, chosen, strict=True))
-        return Plan(flow, cost, self._stored(cost, flow), sketch, sides, places)
+        return JoinPlan(flow, cost, self._stored(cost, flow), sketch, sides, places)
 
     def _grouping(
-        self, closure: Standing, both: int, sides: tuple[int, int], plans: tuple[Plan, Plan], tried: float
-    ) -> Iterator[Plan]:
+        self, closure: Standing, both: int, sides: tuple[int, int], plans: tuple[JoinPlan, JoinPlan], tried: float
+    ) -> Iterator[JoinPlan]:
         """KSEQ above the join, with the tests of its group."""
         if closure.needs & ~both:
             return
@@ -271,21 +273,26 @@ class Joins:
         cost = left.stored + right.stored + weights.output * flow.card
         cost += looking(weights, tried, sum(not condition.lookup for condition in before))
         tests = tuple(condition.clause for condition in on_group)
-        group = grouping(closure.beside.scan, closure.beside.conditions, tests, self.known)
+        group = grouping(closure.site.scan, closure.site.conditions, tests, self.known)
         _, made, extra = grouped(weights, flow, group)
-        sketch = None if sketch is None else sketch.adding(tests, groups=(closure.beside,))
+        sketch = None if sketch is None else sketch.adding(tests, groups=(closure.site,))
         flow = self._counted(made, sketch)
         cost += extra + weights.output * (flow.card - made.card)
-        yield Plan(flow, cost, self._stored(cost, flow), sketch, sides, ((closure.variable, Where.JOIN),))
+        yield JoinPlan(flow, cost, self._stored(cost, flow), sketch, sides, ((closure.variable, Where.JOIN),))
 
     # What was counted ------------------------------------------------------------------------------------------------
 
-    def _crossing(self, both: int, sides: tuple[int, int]) -> list[Condition]:
+    def _crossing(self, both: int, sides: tuple[int, int]) -> list[JoinCondition]:
         """The conditions that the join of two sides is the first to know enough for."""
         return [c for c in self.conditions if c.within(both) and not any(map(c.within, sides))]
 
     def _sketched(
-        self, both: int, sides: tuple[int, int], left: Plan, right: Plan, conditions: list[Condition] | None = None
+        self,
+        both: int,
+        sides: tuple[int, int],
+        left: JoinPlan,
+        right: JoinPlan,
+        conditions: list[JoinCondition] | None = None,
     ) -> Sketch | None:
         if left.sketch is None or right.sketch is None:
             return None
@@ -319,7 +326,7 @@ def _in_two(both: int) -> Iterator[tuple[int, int]]:
         beside = (beside - 1) & rest
 
 
-def order_of(plan: Plan, own: int, plans: dict[int, Plan]) -> tuple[Order, dict[str, Where]]:
+def order_of(plan: JoinPlan, own: int, plans: dict[int, JoinPlan]) -> tuple[Order, dict[str, Where]]:
     """The tree of a plan of these parts, and where in it something stands that is not on top."""
     if plan.sides is None:
         return own.bit_length() - 1, {}

@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kleene.optimize.fingerprints import Beside
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.placing import fits_leaf, unless_implied
-from kleene.optimize.trees.shapes import Between, SequenceParts, sequence_parts
+from kleene.optimize.trees.shapes import GapSite, SequenceParts, sequence_parts
 from kleene.pattern.expressions import Clause, variables
 from kleene.pattern.nodes import Component, Conjunction, Disjunction, Leaf, Pattern, Sequence, components
 from kleene.plan.physical import Scan
+from kleene.plan.trees import Site
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GapChoice:
     """Something negated or grouped between parts."""
 
-    between: Between
+    between: GapSite
     # With the conditions that the key does not imply.
-    beside: Beside
+    site: Site
     # The other variables that they name.
     named: frozenset[str]
     # Whether it can stand anywhere but on top.
@@ -34,7 +34,7 @@ class Place:
         return self.between.component.negated
 
 
-def places(logical: Logical, key: tuple[str, ...]) -> dict[str, Place]:
+def places(logical: Logical, key: tuple[str, ...]) -> dict[str, GapChoice]:
     """Everything that is negated or grouped, by its variable, in the order of the text."""
     found = {place.between.component.variable: place for place in _placed(logical, key, logical.pattern)}
     # Groups by which the members of others are chosen are made on top, in the order of the text.
@@ -46,7 +46,9 @@ def places(logical: Logical, key: tuple[str, ...]) -> dict[str, Place]:
     }
 
 
-def _placed(logical: Logical, key: tuple[str, ...], pattern: Pattern, in_conjunction: bool = False) -> Iterator[Place]:
+def _placed(
+    logical: Logical, key: tuple[str, ...], pattern: Pattern, in_conjunction: bool = False
+) -> Iterator[GapChoice]:
     if isinstance(pattern, Leaf):
         return
     if isinstance(pattern, Sequence):
@@ -61,11 +63,11 @@ def _placed(logical: Logical, key: tuple[str, ...], pattern: Pattern, in_conjunc
 def _place(
     logical: Logical,
     key: tuple[str, ...],
-    between: Between,
+    between: GapSite,
     parts: SequenceParts,
     own: frozenset[str],
     in_conjunction: bool,
-) -> Place:
+) -> GapChoice:
     component = between.component
     said = (logical.negative if component.negated else logical.members).get(component.variable, ())
     conditions = unless_implied(said, key)
@@ -76,7 +78,7 @@ def _place(
         movable &= all(closure.after != between.after for closure in parts.closures)
     else:
         movable &= not in_conjunction
-    return Place(between, Beside(Scan(component), between.gap, conditions), named, movable)
+    return GapChoice(between, Site(Scan(component), between.gap, conditions), named, movable)
 
 
 def present(logical: Logical) -> frozenset[str]:

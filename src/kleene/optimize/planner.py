@@ -19,13 +19,13 @@ from kleene.optimize.push_to_edges import push_to_edges
 from kleene.optimize.push_window import push_window
 from kleene.optimize.statistics import Statistics
 from kleene.optimize.trees.building import MOST_COMPONENTS, why_not_trees
-from kleene.pattern.conditions import Line, place, spoken_of
+from kleene.pattern.conditions import LinearPattern, applicable, assign_edges
 from kleene.pattern.expressions import Aggregate, Agrees, references
-from kleene.pattern.nodes import Kind, Pattern, components
+from kleene.pattern.nodes import ComponentKind, Pattern, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
 from kleene.plan.physical import Absence, AutomatonPlan, Edge, Plan, ReferencePlan, Scan, SequencePlan, StatePlan
-from kleene.plan.settings import Budget, Executor, Policy, Settings
+from kleene.plan.settings import Budget, ExecutorKind, Policy, Settings
 
 LinePlan = SequencePlan | AutomatonPlan
 Rule = Callable[[LinePlan, BoundQuery], LinePlan]
@@ -54,17 +54,17 @@ def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: 
     settings = settings or Settings()
     known = statistics or Statistics()
     wanted = settings.executor
-    is_line = why_not(query) is None
-    if not is_line or wanted is Executor.TREES:
+    is_linear = why_not(query) is None
+    if not is_linear or wanted is ExecutorKind.TREES:
         reason = why_not_trees(query)
         if reason is None:
             return check(trees(query, settings, known))
-        if not is_line:
+        if not is_linear:
             return check(Plan(query, fallback=ReferencePlan(reason)))
-    usual = check(_lines(query, settings, Executor.AUTOMATON if wanted is Executor.AUTOMATON else None))
+    usual = check(_lines(query, settings, ExecutorKind.AUTOMATON if wanted is ExecutorKind.AUTOMATON else None))
     if statistics is None or wanted is not None or not may_be_trees(query, settings):
         return usual
-    on_runs = _lines(query, settings, Executor.AUTOMATON)
+    on_runs = _lines(query, settings, ExecutorKind.AUTOMATON)
     return check(cheapest([usual, on_runs], trees(query, settings, known), known))
 
 
@@ -72,14 +72,14 @@ def may_be_trees(query: BoundQuery, settings: Settings) -> bool:
     """Whether a line could cost less as a tree: several joins can be ordered, or a negation be pushed down."""
     if query.output is not OutputMode.ALL or settings.budget.policy is not Policy.FAIL:
         return False
-    if len(query.alternatives) > _FEW or any(each.kind is Kind.KLEENE for each in query.positives):
+    if len(query.alternatives) > _FEW or any(each.kind is ComponentKind.KLEENE for each in query.positives):
         return False
     listed = [list(components(pattern)) for pattern in query.alternatives]
     long = any(len(each) > 2 and sum(not component.negated for component in each) > 1 for each in listed)
     return long and why_not_trees(query) is None
 
 
-def _lines(query: BoundQuery, settings: Settings, executor: Executor | None) -> Plan:
+def _lines(query: BoundQuery, settings: Settings, executor: ExecutorKind | None) -> Plan:
     """Every alternative on an executor of lines: on this one, or on the one that suits it."""
     used = tuple((name, rule) for name, rule in RULES if settings.uses(name))
     alternatives = []
@@ -92,24 +92,24 @@ def _lines(query: BoundQuery, settings: Settings, executor: Executor | None) -> 
 
 
 def basic_plan(
-    query: BoundQuery, pattern: Pattern, settings: Settings | None = None, executor: Executor | None = None
+    query: BoundQuery, pattern: Pattern, settings: Settings | None = None, executor: ExecutorKind | None = None
 ) -> LinePlan:
     """What the rules begin with: on stacks where these can run it, unless it is to be the automaton."""
-    line = place(tuple(components(pattern)), query.conditions.positive)
+    line = assign_edges(tuple(components(pattern)), query.conditions.positive)
     absences = tuple(
         Absence(Scan(a.component), a.after, query.conditions.negative.get(a.component.variable, ()))
         for a in line.absences
     )
     stacks = _is_for_stacks(query, line, (settings or Settings()).budget)
-    if stacks and executor is not Executor.AUTOMATON:
+    if stacks and executor is not ExecutorKind.AUTOMATON:
         return _on_stacks(query, line, absences)
     return _on_runs(query, line, absences)
 
 
-def _is_for_stacks(query: BoundQuery, line: Line, budget: Budget) -> bool:
+def _is_for_stacks(query: BoundQuery, line: LinearPattern, budget: Budget) -> bool:
     """Runs can be dropped and matches be emitted compressed; stacks know neither."""
     every = query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH or len(line.states) == 1
-    single = all(state.component.kind is Kind.SINGLE for state in line.states)
+    single = all(state.component.kind is ComponentKind.SINGLE for state in line.states)
     plain = query.output is OutputMode.ALL and query.timeouts is None
     return every and single and plain and not _aggregates(query) and budget.policy is Policy.FAIL
 
@@ -120,15 +120,15 @@ def _aggregates(query: BoundQuery) -> bool:
     return any(isinstance(reference, Aggregate | Agrees) for clause in clauses for reference in references(clause))
 
 
-def _on_stacks(query: BoundQuery, line: Line, absences: tuple[Absence, ...]) -> SequencePlan:
+def _on_stacks(query: BoundQuery, line: LinearPattern, absences: tuple[Absence, ...]) -> SequencePlan:
     """SASE §3.1: scan by type, construct every sequence, then select, test the window, negate."""
     scans = tuple(Scan(state.component) for state in line.states)
     nothing: tuple[tuple[()], ...] = ((),) * len(scans)
-    after = spoken_of(query.conditions.positive, [scan.component.variable for scan in scans])
+    after = applicable(query.conditions.positive, [scan.component.variable for scan in scans])
     return SequencePlan(scans, during=nothing, after=after, absences=absences)
 
 
-def _on_runs(query: BoundQuery, line: Line, absences: tuple[Absence, ...]) -> AutomatonPlan:
+def _on_runs(query: BoundQuery, line: LinearPattern, absences: tuple[Absence, ...]) -> AutomatonPlan:
     """SASE+ §3.2 steps 1–4 and 6.
 
     What an edge tests decides which events may be ignored, so only where every event may be (skip_till_any_match) can a
@@ -152,7 +152,7 @@ def _keyed(absence: Absence, key: tuple[str, ...]) -> Absence:
 def _waiting(plan: AutomatonPlan) -> AutomatonPlan:
     """Every condition that can be tested on a complete match, on the last edge; those on `a[i]` cannot."""
     last = plan.states[-1]
-    kleene = last.component.kind is Kind.KLEENE
+    kleene = last.component.kind is ComponentKind.KLEENE
     late = tuple(clause for state in plan.states for clause in (*state.begin.tests, *state.proceed))
     states = [StatePlan(state.component, Edge(), state.take) for state in plan.states]
     if kleene:

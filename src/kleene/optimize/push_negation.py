@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Which, references
-from kleene.pattern.nodes import Kind
+from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Absence, AutomatonPlan, SequencePlan
 
@@ -40,6 +40,6 @@ def _known(clause: Clause, plan: AutomatonPlan) -> int:
         whole = isinstance(reference, Aggregate | Agrees) or (
             isinstance(reference, Attribute) and reference.which is Which.LAST
         )
-        later = whole and plan.states[number].component.kind is Kind.KLEENE
+        later = whole and plan.states[number].component.kind is ComponentKind.KLEENE
         known = max(known, number + 1 if later else number)
     return known

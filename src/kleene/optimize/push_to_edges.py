@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kleene.pattern.conditions import place
+from kleene.pattern.conditions import assign_edges
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import AutomatonPlan, Edge, SequencePlan, StatePlan
 
@@ -13,7 +13,7 @@ def push_to_edges(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> Sequ
     if isinstance(plan, SequencePlan):
         return plan
     tested = [clause for state in plan.states for clause in state.tests]
-    line = place([state.component for state in plan.states], tested)
+    line = assign_edges([state.component for state in plan.states], tested)
     states = tuple(
         StatePlan(old.component, Edge(old.begin.mask, new.begin), Edge(old.take.mask, new.take), new.proceed)
         for old, new in zip(plan.states, line.states, strict=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from kleene.optimize import fingerprints
-from kleene.pattern.expressions import Agrees, Clause, Comparison, IsNull, Literal, Truth
+from kleene.pattern.expressions import Agrees, Among, Clause, Comparison, IsNull, Literal, Truth
 from kleene.pattern.nodes import Component
 from kleene.plan.physical import Scan
 
@@ -119,6 +119,9 @@ def _assumed(literal: Literal) -> float:
             return DEFAULTS.range
         case IsNull(negated=negated):
             return 1 - DEFAULTS.null if negated else DEFAULTS.null
+        case Among(values=values, negated=negated):
+            none = (1.0 - DEFAULTS.equality) ** len(values)
+            return none if negated else 1.0 - none
         case _:
             return DEFAULTS.other
 

@@ -11,6 +11,7 @@ from kleene.pattern.conditions import iterated
 from kleene.pattern.expressions import (
     Aggregate,
     Agrees,
+    Among,
     Arithmetic,
     Attribute,
     Clause,
@@ -69,6 +70,11 @@ def _literal(literal: Literal, absent: Collection[str], has: Has) -> bool | None
             if known in (_SOME, _OPEN):
                 return None
             return (known is None or known is _MISSING) != negated
+        case Among(operand, values, negated):
+            known = _known(operand, absent, has)
+            if _is_count(known):
+                return (known in values) != negated
+            return _comparison(None, known, values)
         case Agrees(left, variable):
             return True if variable in absent or left.variable in absent else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -19,11 +20,13 @@ from kleene.errors import (
     did_you_mean,
 )
 from kleene.lang import tree
+from kleene.lang.characters import half_character
 from kleene.lang.durations import TICKS
 from kleene.lang.format import format_expression
 from kleene.pattern.clock import Clock, datetime_nanoseconds, duration_nanoseconds, in_ticks, timestamp_nanoseconds
 from kleene.pattern.expressions import (
     INVERSE,
+    Among,
     Arithmetic,
     Comparison,
     Constant,
@@ -32,17 +35,23 @@ from kleene.pattern.expressions import (
     Literal,
     Negative,
     OpenParameter,
+    Secret,
     Truth,
     Value,
+    references,
 )
 from kleene.pattern.names import Names
-from kleene.pattern.nodes import Kind
+from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.normal_form import AllOf, Condition, OneOf
+from kleene.pattern.secrets import is_secret
 from kleene.pattern.types import NUMERIC, ValueType, arithmetic_type, comparable
 
 _ITERATING = (tree.Index.CURRENT, tree.Index.PREVIOUS, tree.Index.SO_FAR)
 # A chain means all pairs, so its length counts twice.
 _MAX_CHAIN = 200
+# A list of more values is one literal; a shorter one is a comparison with each, which plans and hints know more about.
+_MANY_VALUES = 16
+_IN_SETS: dict[ValueType, type] = {ValueType.INT: int, ValueType.STRING: str}
 
 
 @dataclass(slots=True)
@@ -78,9 +87,7 @@ class Scopes(Names):
                 ]
                 return OneOf(tuple(pairs)) if negate else AllOf(tuple(pairs))
             case tree.In(operand, items, negated):
-                listed = self.listed(items)
-                tests = tuple(self.compare("=", operand, item, node.span, negate=negate != negated) for item in listed)
-                return AllOf(tests) if negate != negated else OneOf(tests)
+                return self.among(self.value(operand), items, node.span, negate=negate != negated)
             case tree.Between(operand, low, high, negated):
                 inverse = negate != negated
                 bounds = (
@@ -99,14 +106,27 @@ class Scopes(Names):
     def listed(self, items: tuple[tree.Expression, ...]) -> tuple[tree.Expression | Constant, ...]:
         """The items of IN; a parameter may hold a list of them."""
         if len(items) == 1 and isinstance(items[0], tree.Parameter):
-            values = self.params.get(items[0].name)
-            if isinstance(values, list | tuple | set | frozenset):
-                return tuple(constant(value, items[0]) for value in values)
+            parameter = items[0]
+            values = self.params.get(parameter.name)
+            if isinstance(values, list | tuple):
+                return tuple(constant(value, parameter) for value in values)
         return items
+
+    def plain_values(self, items: tuple[tree.Expression, ...], kind: ValueType) -> tuple[int, ...] | tuple[str, ...]:
+        """The items of a long IN as they are, each once: none unless all are constants of this type that fit it."""
+        given: object = [_plain(item) for item in items]
+        if len(items) == 1 and isinstance(items[0], tree.Parameter) and not is_secret(items[0].name):
+            given = self.params.get(items[0].name)
+        wanted = _IN_SETS.get(kind)
+        if not isinstance(given, list | tuple) or any(type(value) is not wanted for value in given):
+            return ()
+        values = dict.fromkeys(given)
+        fits = _are_whole if wanted is str else _fit_64_bits
+        return tuple(values) if len(values) > _MANY_VALUES and fits(values) else ()
 
     def refuse_iteration(self, node: tree.Expression, span: Span) -> None:
         """`a[i]` means "for each i"; its negation would be "for some i", which no edge can test."""
-        iterated = [c.variable for c in self.components.values() if c.kind is Kind.KLEENE]
+        iterated = [c.variable for c in self.components.values() if c.kind is ComponentKind.KLEENE]
         for part in tree.walk(node):
             if isinstance(part, tree.Attribute | tree.Events) and part.index in _ITERATING:
                 name = part.variable
@@ -146,12 +166,27 @@ class Scopes(Names):
         self.check_comparable(operator, bound_left, bound_right, span)
         return self.placed(Comparison(INVERSE[operator] if negate else operator, bound_left, bound_right), span)
 
+    def among(self, value: Value, items: tuple[tree.Expression, ...], span: Span, *, negate: bool) -> Condition:
+        """The value against each of the items, which may be very many: types are checked once."""
+        values = self.plain_values(items, value.type) if references(value) else ()
+        if values:
+            return self.placed(Among(value, values, negate), span)
+        operator = INVERSE["="] if negate else "="
+        tests, checked = [], set()
+        for item in self.listed(items):
+            left, right = self.in_one_unit(value, self.value(item), span)
+            if (left.type, right.type) not in checked:
+                self.check_comparable("=", left, right, span)
+                checked.add((left.type, right.type))
+            tests.append(self.placed(Comparison(operator, left, right), span))
+        return AllOf(tuple(tests)) if negate else OneOf(tuple(tests))
+
     def in_one_unit(self, left: Value, right: Value, span: Span) -> tuple[Value, Value]:
         """A duration beside an integer counts ticks of the time column."""
         if left.type is ValueType.INT and right.type is ValueType.DURATION and isinstance(right, Constant):
-            return left, Constant(in_ticks(right.value, self.clock, span), ValueType.INT)
+            return left, _with_value(right, in_ticks(right.value, self.clock, span), ValueType.INT)
         if right.type is ValueType.INT and left.type is ValueType.DURATION and isinstance(left, Constant):
-            return Constant(in_ticks(left.value, self.clock, span), ValueType.INT), right
+            return _with_value(left, in_ticks(left.value, self.clock, span), ValueType.INT), right
         return left, right
 
     def check_comparable(self, operator: str, left: Value, right: Value, span: Span) -> None:
@@ -233,14 +268,14 @@ class Scopes(Names):
         if operand.type not in NUMERIC and operand.type not in (ValueType.UNKNOWN, ValueType.NULL):
             raise TypeMismatch(f"percent needs a number, not {operand.type.value}", span)
         if isinstance(operand, Constant) and operand.value is not None:
-            return Constant(float(operand.value) / 100, ValueType.FLOAT)
+            return _with_value(operand, float(operand.value) / 100, ValueType.FLOAT)
         return Arithmetic("/", operand, Constant(100, ValueType.INT), ValueType.FLOAT)
 
     def negative(self, operand: Value, span: Span) -> Value:
         if operand.type not in NUMERIC | {ValueType.DURATION, ValueType.UNKNOWN, ValueType.NULL}:
             raise TypeMismatch(f"cannot negate {operand.type.value}", span)
         if isinstance(operand, Constant) and operand.value is not None:
-            return Constant(-operand.value, operand.type)
+            return _with_value(operand, -operand.value, operand.type)
         return Negative(operand, operand.type)
 
     def arithmetic(self, operator: str, left: Value, right: Value, span: Span) -> Value:
@@ -249,6 +284,24 @@ class Scopes(Names):
         if kind is None:
             raise TypeMismatch(f"cannot compute {left.type.value} {operator} {right.type.value}", span)
         return Arithmetic(operator, left, right, kind)
+
+
+def _plain(item: tree.Expression) -> object:
+    """What an item of IN is, where that is plain to see; otherwise None."""
+    match item:
+        case tree.Literal(value):
+            return value
+        case tree.Negative(tree.Literal(value)) if type(value) is int:
+            return -value
+    return None
+
+
+def _fit_64_bits(values: Iterable[int]) -> bool:
+    return min(values) >= -(2**63) and max(values) < 2**63
+
+
+def _are_whole(values: Iterable[str]) -> bool:
+    return all(half_character(value) is None for value in values)
 
 
 def _literal_type(value: object) -> ValueType:
@@ -264,8 +317,18 @@ def _literal_type(value: object) -> ValueType:
     return ValueType.STRING
 
 
+def _with_value(constant: Constant, value: object, kind: ValueType) -> Constant:
+    """Another value made of a constant, which is as secret as that."""
+    return Secret(value, kind, constant.parameter) if isinstance(constant, Secret) else Constant(value, kind)
+
+
 def constant(value: object, node: tree.Parameter) -> Constant:
-    """A parameter's value as a constant."""
+    """A parameter's value as a constant; one of a secret name is never printed."""
+    shown = _constant(value, node)
+    return Secret(shown.value, shown.type, node.name) if is_secret(node.name) else shown
+
+
+def _constant(value: object, node: tree.Parameter) -> Constant:
     if hasattr(value, "item") and type(value).__module__ == "numpy":
         value = value.item()
     if isinstance(value, date) and not isinstance(value, datetime):
@@ -278,6 +341,12 @@ def constant(value: object, node: tree.Parameter) -> Constant:
         return Constant(value, ValueType.DECIMAL)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         raise BadParameter(f"parameter `:{node.name}` does not fit 64 bits", node.span)
+    if isinstance(value, str) and half_character(value) is not None:
+        raise BadParameter(
+            f"parameter `:{node.name}` holds half a character at place {half_character(value)}",
+            node.span,
+            hint="it was cut from a pair, or read with the wrong encoding; give the whole character",
+        )
     if value is None or isinstance(value, bool | int | float | str):
         return Constant(value, _literal_type(value))
     raise BadParameter(

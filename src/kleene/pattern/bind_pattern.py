@@ -18,7 +18,7 @@ from kleene.errors import (
 )
 from kleene.lang import tree
 from kleene.lang.format import format_pattern
-from kleene.pattern.nodes import Component, Conjunction, Disjunction, EventClass, Kind, Leaf, Pattern, Sequence
+from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Disjunction, EventClass, Leaf, Pattern, Sequence
 from kleene.pattern.schema import Schema
 
 MAX_COMPONENTS = 1_000
@@ -191,12 +191,12 @@ def _with_repetition(component: Component, node: tree.Component) -> Component:
             raise MisplacedClosure(
                 "a closure with `{m,n}` needs brackets", node.span, hint=f"name it: `{component.variable.casefold()}[]`"
             )
-        return replace(component, kind=Kind.CLOSURE, minimum=repetition.minimum, maximum=repetition.maximum)
+        return replace(component, kind=ComponentKind.CLOSURE, minimum=repetition.minimum, maximum=repetition.maximum)
     optional = repetition.minimum == 0
     if not node.brackets:
         return replace(component, optional=True)
     minimum = max(1, repetition.minimum)
-    return replace(component, kind=Kind.KLEENE, minimum=minimum, maximum=repetition.maximum, optional=optional)
+    return replace(component, kind=ComponentKind.KLEENE, minimum=minimum, maximum=repetition.maximum, optional=optional)
 
 
 def type_test(name: tree.TypeName, schema: Schema) -> None:

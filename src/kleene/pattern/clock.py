@@ -11,6 +11,7 @@ from math import ceil, floor
 from kleene.errors import BadDuration, BadLiteral, BadParameter, QueryError, Span, WindowMismatch
 from kleene.lang import parse_duration, tree
 from kleene.lang.durations import EVENTS, TICKS, nanoseconds_in
+from kleene.pattern.secrets import is_secret
 
 # Times are signed 64-bit integers; a window that reaches further closes with them.
 LATEST = 2**63 - 1
@@ -59,9 +60,20 @@ def bind_window(within: tree.Within, clock: Clock, params: dict[str, object]) ->
     if unit == EVENTS:
         if total.denominator != 1:
             raise BadDuration("a number of events must be whole", within.span)
-        return Window(total.numerator, within.inclusive, events=True)
+        return _window(total.numerator, within, events=True)
     steps = _steps(total, unit, clock, within.span)
-    return Window(floor(steps) if within.inclusive else ceil(steps), within.inclusive, events=False)
+    return _window(floor(steps) if within.inclusive else ceil(steps), within, events=False)
+
+
+def _window(size: int, within: tree.Within, *, events: bool) -> Window:
+    if size > LATEST:
+        kind = "events" if events else "steps of the time column"
+        raise BadDuration(
+            f"a window holds at most 2^63 - 1 {kind}",
+            within.span,
+            hint="leave WITHIN out for matches of any length",
+        )
+    return Window(size, within.inclusive, events=events)
 
 
 def duration_nanoseconds(duration: tree.Duration) -> int:
@@ -128,7 +140,8 @@ def _amount(term: tree.Quantity, params: dict[str, object]) -> tuple[Fraction, s
         try:
             inner = parse_duration(value)
         except QueryError as error:
-            raise BadParameter(f"parameter `:{name}` is no duration: {value!r}", span) from error
+            given = "" if is_secret(name) else f": {value!r}"
+            raise BadParameter(f"parameter `:{name}` is no duration{given}", span) from error
         return _total(inner, {})
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value and abs(value) < 2**63:
         return Fraction(str(value)), term.unit

@@ -25,7 +25,7 @@ from kleene.pattern.expressions import (
     references,
     variables,
 )
-from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.normal_form import clauses_of
 
 _ITERATING = (Which.CURRENT, Which.PREVIOUS)
@@ -156,8 +156,8 @@ def _iteration_place(clause: Clause, scopes: Scopes, variable: str) -> Span | No
 
 def _refuse_iteration(clause: Clause, scopes: Scopes, what: str) -> None:
     for name in _iterating(clause):
-        place = _iteration_place(clause, scopes, name)
-        raise MisplacedIteration(f"{what} cannot use `{name}[i]`", place, hint=_alternatives(name))
+        span = _iteration_place(clause, scopes, name)
+        raise MisplacedIteration(f"{what} cannot use `{name}[i]`", span, hint=_alternatives(name))
 
 
 def _alternatives(name: str) -> str:
@@ -204,7 +204,7 @@ def _has(component: Component, attribute: str, scopes: Scopes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LinearState:
     """A component of a line with the clauses on its edges; `take` and `proceed` only for Kleene components."""
 
     component: Component
@@ -214,7 +214,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class NegatedState:
     """A negated component, after the positive state `after` (−1: before the first)."""
 
     component: Component
@@ -222,36 +222,36 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinearPattern:
     """One alternative of a pattern as NFA^b runs it: states in order, and the negations between them."""
 
-    states: tuple[State, ...]
-    absences: tuple[Absence, ...]
+    states: tuple[LinearState, ...]
+    absences: tuple[NegatedState, ...]
 
 
-def spoken_of(clauses: Iterable[Clause], present: Collection[str]) -> tuple[Clause, ...]:
+def applicable(clauses: Iterable[Clause], present: Collection[str]) -> tuple[Clause, ...]:
     """Without those on `a[i]` where `a` is absent: they speak of i > 1 only, and there is none."""
     return tuple(clause for clause in clauses if all(name in present for name in _iterating(clause)))
 
 
-def place(components: Iterable[Component], positive: Iterable[Clause]) -> Line:
+def assign_edges(components: Iterable[Component], positive: Iterable[Clause]) -> LinearPattern:
     """Put each clause on the edge that instantiates its last identifier among the components that are present."""
     present = [component for component in components if not component.negated]
     order = {component.variable: number for number, component in enumerate(present)}
     edges: dict[tuple[int, int], list[Clause]] = {}
-    for clause in spoken_of(positive, order):
+    for clause in applicable(positive, order):
         edges.setdefault(_last_identifier(clause, order, present), []).append(clause)
     states = tuple(
-        State(component, *(tuple(edges.get((number, edge), ())) for edge in (_BEGIN, _TAKE, _PROCEED)))
+        LinearState(component, *(tuple(edges.get((number, edge), ())) for edge in (_BEGIN, _TAKE, _PROCEED)))
         for number, component in enumerate(present)
     )
     absences, after = [], -1
     for component in components:
         if component.negated:
-            absences.append(Absence(component, after))
+            absences.append(NegatedState(component, after))
         else:
             after += 1
-    return Line(states, tuple(absences))
+    return LinearPattern(states, tuple(absences))
 
 
 _BEGIN, _TAKE, _PROCEED = range(3)
@@ -267,7 +267,7 @@ def _last_identifier(clause: Clause, order: Mapping[str, int], present: list[Com
 
 
 def _edge(reference: object, component: Component) -> int:
-    if component.kind is Kind.SINGLE:
+    if component.kind is ComponentKind.SINGLE:
         return _BEGIN
     if isinstance(reference, Attribute):
         return {Which.FIRST: _BEGIN, Which.LAST: _PROCEED}.get(reference.which, _TAKE)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kleene.errors import ClosureCondition, UnknownAttribute, did_you_mean
 from kleene.lang import tree
 from kleene.pattern.expressions import INVERSE, Agrees, Attribute, Comparison, Literal, Scope, Which
-from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.nodes import Component, ComponentKind
 
 if TYPE_CHECKING:
     from kleene.pattern.bind_expression import Scopes
@@ -28,7 +28,7 @@ def expand(scopes: Scopes, item: tree.EquivalenceItem, *, negate: bool = False) 
         raise UnknownAttribute(
             f"no component has an attribute `{item.attribute}`", item.span, hint=did_you_mean(item.attribute, known)
         )
-    closure = next((c for c in owners if c.kind is Kind.CLOSURE), None)
+    closure = next((c for c in owners if c.kind is ComponentKind.CLOSURE), None)
     if closure is not None and _anchor(scopes, owners, item.attribute) is None:
         raise ClosureCondition(
             f"no component that every match has tells the members of `{closure.variable}` their `{item.attribute}`",
@@ -59,16 +59,16 @@ def _identifiers(scopes: Scopes, component: Component, attribute: str) -> list[A
     kind = scopes.attribute_type(component, attribute)
     assert kind is not None
     which = {
-        Kind.SINGLE: [Which.SINGLE],
-        Kind.KLEENE: [Which.FIRST, Which.CURRENT],
-        Kind.CLOSURE: [Which.MEMBER],
+        ComponentKind.SINGLE: [Which.SINGLE],
+        ComponentKind.KLEENE: [Which.FIRST, Which.CURRENT],
+        ComponentKind.CLOSURE: [Which.MEMBER],
     }[component.kind]
     return [Attribute(component.variable, place, attribute, kind) for place in which]
 
 
 def _pairs(scopes: Scopes, owners: list[Component], attribute: str) -> Iterator[Literal]:
     for component in owners:
-        if component.kind is Kind.KLEENE:
+        if component.kind is ComponentKind.KLEENE:
             yield _within(scopes, component, attribute)
     anchor = _anchor(scopes, owners, attribute)
     for earlier, later in combinations(owners, 2):
@@ -76,7 +76,7 @@ def _pairs(scopes: Scopes, owners: list[Component], attribute: str) -> Iterator[
             continue
         if anchor not in (None, earlier, later) and not _before(earlier, later, anchor):
             continue
-        if Kind.CLOSURE in (earlier.kind, later.kind) and (earlier.negated or later.negated):
+        if ComponentKind.CLOSURE in (earlier.kind, later.kind) and (earlier.negated or later.negated):
             continue  # a closure's members agree with its neighbours, and those with the negated event
         yield from _across(scopes, earlier, later, attribute)
 
@@ -94,7 +94,7 @@ def _anchor(scopes: Scopes, owners: list[Component], attribute: str) -> Componen
 
 def _always_there(scopes: Scopes, component: Component, attribute: str) -> bool:
     present = not component.negated and component.variable not in scopes.sometimes_absent
-    return present and component.kind is not Kind.CLOSURE and scopes.always_has(component, attribute)
+    return present and component.kind is not ComponentKind.CLOSURE and scopes.always_has(component, attribute)
 
 
 def _within(scopes: Scopes, component: Component, attribute: str) -> Literal:
@@ -113,10 +113,10 @@ def _across(scopes: Scopes, earlier: Component, later: Component, attribute: str
     if earlier.negated:
         earlier, later = later, earlier
     rights = _identifiers(scopes, later, attribute)
-    if later.kind is Kind.KLEENE and scopes.always_has(later, attribute):
+    if later.kind is ComponentKind.KLEENE and scopes.always_has(later, attribute):
         rights = rights[:1]
     for right in rights:
-        if earlier.kind is Kind.KLEENE and not scopes.always_has(earlier, attribute):
+        if earlier.kind is ComponentKind.KLEENE and not scopes.always_has(earlier, attribute):
             yield Agrees(right, earlier.variable, Scope.ALL, attribute)
         else:
             yield Comparison("=", right, _identifiers(scopes, earlier, attribute)[0])

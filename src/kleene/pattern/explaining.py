@@ -8,9 +8,9 @@ from kleene.lang import tree
 from kleene.lang.format import format_duration
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.clock import ClockKind
-from kleene.pattern.conditions import Line, place, spoken_of
-from kleene.pattern.expressions import Aggregate, Agrees, Clause, Comparison, Contains, references
-from kleene.pattern.nodes import Component, Kind, Pattern, components, is_line
+from kleene.pattern.conditions import LinearPattern, applicable, assign_edges
+from kleene.pattern.expressions import Aggregate, Agrees, Among, Clause, Comparison, Contains, references
+from kleene.pattern.nodes import Component, ComponentKind, Pattern, components, is_linear
 from kleene.pattern.printing import (
     print_alternative,
     print_clause,
@@ -126,22 +126,22 @@ def _facts(query: BoundQuery, component: Component) -> Iterator[str]:
 
 
 def _amount(component: Component) -> str:
-    if component.kind is Kind.SINGLE:
+    if component.kind is ComponentKind.SINGLE:
         return "one event, or none" if component.optional else "one event"
     low, high = component.minimum, component.maximum
     number = f"{low} or more" if high is None else f"{low}" if low == high else f"{low} to {high}"
     absent = ", or none" if component.optional else ""
-    kind = "the whole group between its neighbours" if component.kind is Kind.CLOSURE else "Kleene closure"
+    kind = "the whole group between its neighbours" if component.kind is ComponentKind.CLOSURE else "Kleene closure"
     return f"{number} events{absent} ({kind})"
 
 
 def _conditions(query: BoundQuery, option: Pattern) -> Iterator[tuple[str, str]]:
     present = tuple(components(option))
     names = {component.variable for component in present}
-    said = spoken_of(query.conditions.positive, names)
+    said = applicable(query.conditions.positive, names)
     tested = [clause for clause in said if not _true_by_absence(clause, names)]
-    if is_line(option):
-        yield from _edges(place(present, tested))
+    if is_linear(option):
+        yield from _edges(assign_edges(present, tested))
     else:
         yield from _listed("match", tested)
     for variable, clauses in query.conditions.members.items():
@@ -156,7 +156,7 @@ def _conditions(query: BoundQuery, option: Pattern) -> Iterator[tuple[str, str]]
 def _true_by_absence(clause: Clause, present: set[str]) -> bool:
     """A comparison that touches a variable which this alternative lacks is true (the semantics page §2, Missing)."""
     return any(
-        isinstance(literal, Comparison | Contains | Agrees)
+        isinstance(literal, Comparison | Contains | Among | Agrees)
         and any(
             reference.variable not in present
             and not (isinstance(reference, Aggregate) and reference.function == "count")
@@ -166,10 +166,10 @@ def _true_by_absence(clause: Clause, present: set[str]) -> bool:
     )
 
 
-def _edges(line: Line) -> Iterator[tuple[str, str]]:
+def _edges(line: LinearPattern) -> Iterator[tuple[str, str]]:
     for state in line.states:
         name = state.component.variable
-        if state.component.kind is Kind.SINGLE:
+        if state.component.kind is ComponentKind.SINGLE:
             yield from _listed(f"begin {name}", state.begin)
         else:
             yield from _listed(f"begin {name}[1]", state.begin)

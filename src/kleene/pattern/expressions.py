@@ -1,7 +1,7 @@
 """Bound expressions: every name resolved, every type known, NOT pushed down to the comparisons.
 
 A condition is a conjunction of clauses, a clause a disjunction of literals (CNF, SASE+ §3.2 step 2); a literal is a
-comparison, a CONTAINS, an IS NULL, or an agreement test that an equivalence test expands to.
+comparison, a CONTAINS, an IS NULL, a long IN, or an agreement test that an equivalence test expands to.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ class Constant(Interned):
 
     value: Any
     type: ValueType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Secret(Constant):
+    """The value of a parameter whose name says that it is not to be shown: it is printed as the parameter."""
+
+    parameter: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +131,15 @@ class IsNull(Interned):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Among(Interned):
+    """A long IN: an integer or a string against a set of constants of its own type, each of them once."""
+
+    operand: Value
+    values: tuple[Any, ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Agrees(Interned):
     """The left attribute equals that of every event of a Kleene variable that has it.
 
@@ -142,7 +158,7 @@ class Truth(Interned):
     value: bool
 
 
-Literal = Comparison | Contains | IsNull | Agrees | Truth
+Literal = Comparison | Contains | IsNull | Among | Agrees | Truth
 
 INVERSE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
@@ -176,7 +192,7 @@ def _references(node: Node) -> Iterator[Reference]:
     for name in field_names(type(node)):
         value = getattr(node, name)
         for child in value if isinstance(value, tuple) else (value,):
-            if isinstance(child, Interned):
+            if isinstance(child, Interned) and not isinstance(child, Constant):
                 yield from references(cast(Node, child))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kleene.errors import CompositionCycle, QueryError, UnknownKind
 from kleene.lang import tree
@@ -54,28 +54,28 @@ def in_dependency_order(queries: Sequence[Query], schema: Schema) -> list[tuple[
     for number, query in enumerate(queries):
         for name in streams_made(query):
             makers.setdefault(name, []).append(number)
+
+    def inputs_of(number: int) -> Iterator[tuple[str, int]]:
+        return ((name, maker) for name in types_read(queries[number], schema) for maker in makers.get(name, ()))
+
     order: dict[int, None] = {}
-    # Queries that are being visited, each with its stream that the one before it reads.
-    path: list[int] = []
-    streams: list[str] = []
-
-    def visit(number: int, stream: str) -> None:
-        if number in order:
-            return
-        if number in path:
-            names = " → ".join([stream, *streams[path.index(number) + 1 :], stream])
-            raise CompositionCycle(f"queries feed each other in a cycle: {names}")
-        path.append(number)
-        streams.append(stream)
-        for name in types_read(queries[number], schema):
-            for maker in makers.get(name, ()):
-                visit(maker, name)
-        path.pop()
-        streams.pop()
-        order[number] = None
-
-    for number in range(len(queries)):
-        visit(number, "")
+    for first in range(len(queries)):
+        if first in order:
+            continue
+        # Queries that are being visited, each with its stream that the one before it reads, and what is left to visit.
+        path: dict[int, tuple[str, Iterator[tuple[str, int]]]] = {first: ("", inputs_of(first))}
+        while path:
+            number, (_, left) = next(reversed(path.items()))
+            stream, maker = next(left, (None, number))
+            if stream is None:
+                order[number] = None
+                del path[number]
+            elif maker in path:
+                visited = list(path)
+                between = [path[each][0] for each in visited[visited.index(maker) + 1 :]]
+                raise CompositionCycle(f"queries feed each other in a cycle: {' → '.join([stream, *between, stream])}")
+            elif maker not in order:
+                path[maker] = stream, inputs_of(maker)
     return [(number, queries[number]) for number in order]
 
 
@@ -109,10 +109,21 @@ def types_made(query: BoundQuery) -> dict[str, dict[str, ValueType]]:
 
 def families(queries: Sequence[BoundQuery]) -> list[list[int]]:
     """Queries that feed each other, directly or not, by number."""
-    owner = list(range(len(queries)))
+    # By query and by stream that one makes, another one of its family; who stands for a family stands for itself.
+    owners: dict[int | str, int | str] = {}
+
+    def family(member: int | str) -> int | str:
+        while owners.setdefault(member, member) != member:
+            owners[member] = owners[owners[member]]
+            member = owners[member]
+        return member
+
+    made = {name for query in queries for name in query.makes}
+    between = made.intersection(name for query in queries for name in query.types)
     for number, query in enumerate(queries):
-        for maker, other in enumerate(queries):
-            if not set(other.makes).isdisjoint(query.types):
-                ours, theirs = owner[number], owner[maker]
-                owner = [ours if one == theirs else one for one in owner]
-    return [[number for number, one in enumerate(owner) if one == family] for family in sorted(set(owner))]
+        for name in between.intersection((*query.makes, *query.types)):
+            owners[family(name)] = family(number)
+    members: dict[int | str, list[int]] = {}
+    for number in range(len(queries)):
+        members.setdefault(family(number), []).append(number)
+    return list(members.values())

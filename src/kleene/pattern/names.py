@@ -22,7 +22,7 @@ from kleene.errors import (
 from kleene.lang import tree
 from kleene.lang.aggregates import aggregate_named
 from kleene.pattern.expressions import Aggregate, Attribute, Literal, Nth, Scope, Value, Which
-from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import NUMERIC, ValueType, aggregate_type
 
@@ -111,12 +111,12 @@ class Names:
         span: Span,
         attribute_span: Span,
     ) -> Value:
-        if component.kind is not Kind.SINGLE and index is None and attribute.casefold() == "len":
+        if component.kind is not ComponentKind.SINGLE and index is None and attribute.casefold() == "len":
             return Aggregate("count", component.variable, Scope.ALL, None, ValueType.INT)
         if index is not None:
             self.check_index(component, index, span)
         kind = self.typed_attribute(component, attribute, attribute_span)
-        if component.kind is Kind.KLEENE:
+        if component.kind is ComponentKind.KLEENE:
             if index is None:
                 name = component.variable
                 raise BareKleene(
@@ -128,11 +128,11 @@ class Names:
                 nth = Nth("nth", component.variable, Scope.ALL, attribute, kind, index.position)
                 return self.placed(nth, span)
             return self.placed(Attribute(component.variable, _WHICH[index], attribute, kind), span)
-        which = Which.MEMBER if component.kind is Kind.CLOSURE else Which.SINGLE
+        which = Which.MEMBER if component.kind is ComponentKind.CLOSURE else Which.SINGLE
         return self.placed(Attribute(component.variable, which, attribute, kind), span)
 
     def check_index(self, component: Component, index: tree.Index | tree.Nth, span: Span) -> None:
-        if component.kind is not Kind.KLEENE:
+        if component.kind is not ComponentKind.KLEENE:
             hint = f"declare it as `…+ {component.variable}[]`, or drop the index"
             raise NotKleene(f"`{component.variable}` is not a Kleene variable", span, hint=hint)
         if not isinstance(index, tree.Nth) and index not in _WHICH:
@@ -191,7 +191,7 @@ class Names:
                 f"{function} takes an attribute of a Kleene variable", argument.span, hint=f"`{function}(a[..].x)`"
             )
         component = self.component(name, name_span)
-        if component.kind is Kind.SINGLE:
+        if component.kind is ComponentKind.SINGLE:
             raise AggregateMisuse(
                 f"`{name}` is one event, there is nothing to aggregate", call.span, hint=f"`{name}.x`"
             )
@@ -199,7 +199,7 @@ class Names:
             raise AggregateMisuse(
                 "an aggregate covers a range of events, not one", argument.span, hint=f"`{name}[..i-1]` or `{name}[..]`"
             )
-        if component.kind is Kind.CLOSURE and index is not None:
+        if component.kind is ComponentKind.CLOSURE and index is not None:
             raise NotKleene(f"`{name}` has no index", argument.span, hint=f"write `{function}({name}.x)`")
         scope = Scope.SO_FAR if index is tree.Index.SO_FAR else Scope.ALL
         return self.typed_aggregate(function, component, scope, attribute, argument)

@@ -10,7 +10,7 @@ from kleene.pattern.expressions import Clause
 from kleene.pattern.interning import Interned
 
 
-class Kind(Enum):
+class ComponentKind(Enum):
     """How many events a component takes, and who decides."""
 
     SINGLE = "one event"
@@ -31,7 +31,7 @@ class EventClass(Interned):
 class Component(Interned):
     variable: str
     classes: tuple[EventClass, ...]
-    kind: Kind = Kind.SINGLE
+    kind: ComponentKind = ComponentKind.SINGLE
     minimum: int = 1
     maximum: int | None = 1
     # The union of the results with it and without it.
@@ -79,7 +79,7 @@ def components(pattern: Pattern) -> Iterator[Component]:
             yield from components(part)
 
 
-def is_line(pattern: Pattern) -> bool:
+def is_linear(pattern: Pattern) -> bool:
     """A sequence of single and Kleene components, negated ones between them: what NFA^b runs (SASE+ §3.1)."""
     parts = pattern.parts if isinstance(pattern, Sequence) else (pattern,)
-    return all(isinstance(part, Leaf) and part.component.kind is not Kind.CLOSURE for part in parts)
+    return all(isinstance(part, Leaf) and part.component.kind is not ComponentKind.CLOSURE for part in parts)

@@ -13,6 +13,7 @@ from kleene.lang.format import format_duration, format_expression, format_patter
 from kleene.pattern.expressions import (
     Aggregate,
     Agrees,
+    Among,
     Arithmetic,
     Attribute,
     Clause,
@@ -25,12 +26,13 @@ from kleene.pattern.expressions import (
     Nth,
     OpenParameter,
     Scope,
+    Secret,
     Truth,
     Value,
     Which,
     Whole,
 )
-from kleene.pattern.nodes import Component, Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence
+from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence
 from kleene.pattern.types import ValueType
 
 _INDEX = {
@@ -102,6 +104,10 @@ def _literal(literal: Literal) -> tree.Expression:
             return tree.Not(contains) if negated else contains
         case IsNull(operand, negated):
             return tree.IsNull(_value(operand), negated)
+        case Among(operand, values, negated):
+            return tree.In(
+                _value(operand), tuple(_constant(Constant(value, operand.type)) for value in values), negated
+            )
         case Agrees(left, variable, scope, attribute):
             return tree.Comparison("=", _value(left), tree.Attribute(variable, _RANGE[scope], attribute))
         case Truth(value):
@@ -110,6 +116,8 @@ def _literal(literal: Literal) -> tree.Expression:
 
 def _value(value: Value) -> tree.Expression:
     match value:
+        case Secret(parameter=name):
+            return tree.Parameter(name)
         case Constant():
             return _constant(value)
         case OpenParameter(name):
@@ -186,15 +194,15 @@ def _component(component: Component) -> tree.Component:
     implicit = component.variable == names[0].name and len(names) == 1
     variable = None if implicit else component.variable
     return tree.Component(
-        names, len(names) > 1, _repetition(component), variable, brackets=component.kind is Kind.KLEENE
+        names, len(names) > 1, _repetition(component), variable, brackets=component.kind is ComponentKind.KLEENE
     )
 
 
 def _repetition(component: Component) -> tree.Repetition | None:
-    if component.kind is Kind.SINGLE:
+    if component.kind is ComponentKind.SINGLE:
         return tree.Repetition(tree.Mark.OPTIONAL, 0, 1) if component.optional else None
     low, high = 0 if component.optional else component.minimum, component.maximum
     if high is None and low in (0, 1):
         return tree.Repetition(tree.Mark.STAR if low == 0 else tree.Mark.PLUS, low, None)
-    mark = tree.Mark.POWER if component.kind is Kind.CLOSURE else tree.Mark.BRACES
+    mark = tree.Mark.POWER if component.kind is ComponentKind.CLOSURE else tree.Mark.BRACES
     return tree.Repetition(mark, low, high)

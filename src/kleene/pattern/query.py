@@ -15,10 +15,12 @@ from kleene.errors import (
     QueryWarning,
     ReservedName,
     StrategyVariables,
+    SyntaxProblem,
     TimeoutsNotAvailable,
     did_you_mean,
 )
 from kleene.lang import format_query, parse, tree
+from kleene.lang.characters import half_character
 from kleene.lang.format import format_declaration
 from kleene.pattern import bind_pattern as patterns
 from kleene.pattern.alternatives import alternatives
@@ -26,12 +28,12 @@ from kleene.pattern.bind_expression import Scopes
 from kleene.pattern.clock import Window, bind_window
 from kleene.pattern.conditions import Conditions, bind_conditions
 from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Value, Whole, references
-from kleene.pattern.nodes import Component, Disjunction, EventClass, Kind, Leaf, Pattern, is_line
+from kleene.pattern.nodes import Component, ComponentKind, Disjunction, EventClass, Leaf, Pattern, is_linear
 from kleene.pattern.normal_form import clauses_of
+from kleene.pattern.query_warnings import query_warnings
 from kleene.pattern.returns import ReturnColumn, bind_returns
 from kleene.pattern.schema import Schema, is_private
 from kleene.pattern.shapes import check_shape, check_strategy, has_disjunction
-from kleene.pattern.suspicions import suspicions
 
 T = TypeVar("T")
 TIMEOUT_COLUMNS = ("stream", "closed", "reached")
@@ -79,7 +81,7 @@ class BoundQuery:
     @property
     def is_lines(self) -> bool:
         """Whether NFA^b can run every alternative."""
-        return all(map(is_line, self.alternatives))
+        return all(map(is_linear, self.alternatives))
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -133,6 +135,17 @@ class Query:
     params: Mapping[str, object] = field(default_factory=dict)
     spelling: str | None = None
     origin: str = "query"
+
+    def __post_init__(self) -> None:
+        half = None if self.name is None else half_character(self.name)
+        if half is not None:
+            raise SyntaxProblem(
+                f"the name of a query holds half a character at place {half}",
+                hint="it was cut from a pair, or read with the wrong encoding; give the whole character",
+            )
+        # A set has another order in every process, and what names the query must be the same in all of them.
+        ordered = {name: _in_order(value) for name, value in self.params.items()}
+        object.__setattr__(self, "params", ordered)
 
     @cached_property
     def tree(self) -> tree.Query:
@@ -199,6 +212,12 @@ class Query:
             raise
 
 
+def _in_order(value: object) -> object:
+    if not isinstance(value, set | frozenset):
+        return value
+    return sorted(value, key=lambda item: (type(item).__name__, repr(item)))
+
+
 def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
     parsed = query.tree
     params = dict(query.params)
@@ -213,7 +232,7 @@ def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
     strategy = parsed.strategy or tree.Strategy(tree.SelectionStrategy.SKIP_TILL_ANY_MATCH)
     _check_strategy_variables(strategy, bound)
     check_strategy(strategy, bound, options)
-    lines = all(map(is_line, options)) and not has_disjunction(bound.pattern)
+    lines = all(map(is_linear, options)) and not has_disjunction(bound.pattern)
     _check_output(parsed, lines=lines)
     for option in options:
         check_shape(option, bound, windowed=parsed.within is not None, whole=parsed.pattern.span)
@@ -227,7 +246,7 @@ def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
     )
     conditions = bind_conditions(parsed.where, scopes)
     returns = None if parsed.returns is None else bind_returns(parsed.returns, scopes)
-    warnings = suspicions(parsed, scopes, conditions)
+    warnings = query_warnings(parsed, scopes, conditions)
     for warning in warnings:
         warning.locate(query.text, query.origin)
     digest = _digest(query, schema, bound.components)
@@ -320,7 +339,7 @@ def _check_strategy_variables(strategy: tree.Strategy, bound: patterns.BoundPatt
             )
         if item.name in named:
             raise StrategyVariables(f"`{item.name}` is listed twice", item.span)
-        if item.brackets != (known[item.name].kind is not Kind.SINGLE):
+        if item.brackets != (known[item.name].kind is not ComponentKind.SINGLE):
             right = item.name if item.brackets else f"{item.name}[]"
             raise StrategyVariables(
                 f"`{item.name}` is written otherwise in the pattern", item.span, hint=f"write `{right}`"

@@ -14,7 +14,7 @@ from kleene.errors import (
 )
 from kleene.lang import tree
 from kleene.pattern.bind_pattern import BoundPattern
-from kleene.pattern.nodes import Component, Disjunction, Kind, Leaf, Pattern, Sequence, is_line
+from kleene.pattern.nodes import Component, ComponentKind, Disjunction, Leaf, Pattern, Sequence, is_linear
 
 
 def check_shape(pattern: Pattern, bound: BoundPattern, *, windowed: bool, whole: Span) -> None:
@@ -24,7 +24,7 @@ def check_shape(pattern: Pattern, bound: BoundPattern, *, windowed: bool, whole:
         raise NegationAlone(
             "a pattern needs something that occurs", whole, hint="put an event before or after: `A ; !B`"
         )
-    if all(leaf.component.kind is Kind.CLOSURE for leaf in positives):
+    if all(leaf.component.kind is ComponentKind.CLOSURE for leaf in positives):
         raise MisplacedClosure(
             "a closure without brackets needs a neighbour",
             bound.spans[positives[0].component.variable],
@@ -84,7 +84,7 @@ def _is_negated(part: Pattern) -> bool:
 
 
 def _closure_of(part: Pattern) -> Component | None:
-    return part.component if isinstance(part, Leaf) and part.component.kind is Kind.CLOSURE else None
+    return part.component if isinstance(part, Leaf) and part.component.kind is ComponentKind.CLOSURE else None
 
 
 def _leaves(pattern: Pattern) -> list[Leaf]:
@@ -96,13 +96,13 @@ def check_strategy(strategy: tree.Strategy, bound: BoundPattern, options: tuple[
     if strategy.kind is tree.SelectionStrategy.SKIP_TILL_ANY_MATCH:
         return
     for component in bound.components:
-        if component.kind is Kind.CLOSURE:
+        if component.kind is ComponentKind.CLOSURE:
             raise MisplacedClosure(
                 f"a closure without brackets has no meaning under {strategy.kind.value}",
                 bound.spans[component.variable],
                 hint=f"name it with brackets: `{component.variable.casefold()}[]`",
             )
-    if has_disjunction(bound.pattern) or not all(map(is_line, options)):
+    if has_disjunction(bound.pattern) or not all(map(is_linear, options)):
         raise StrategyNeedsLine(
             f"{strategy.kind.value} needs a sequence; other shapes have skip_till_any_match only",
             strategy.span,

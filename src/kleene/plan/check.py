@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from kleene.pattern.conditions import place, spoken_of
+from kleene.pattern.conditions import applicable, assign_edges
 from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references, variables
 from kleene.pattern.nodes import Component
 from kleene.plan.check_trees import check_tree
@@ -62,7 +62,9 @@ def _check_automaton(plan: Plan, automaton: AutomatonPlan) -> None:
         if any(variables(clause) != {name} for clause in masks):
             raise IllFormedPlan(f"a mask of `{name}` names another variable, or none")
         tested |= {*masks, *state.tests}
-    earliest = place([state.component for state in automaton.states], [c for s in automaton.states for c in s.tests])
+    earliest = assign_edges(
+        [state.component for state in automaton.states], [c for s in automaton.states for c in s.tests]
+    )
     for number, (state, first) in enumerate(zip(automaton.states, earliest.states, strict=True)):
         waiting = {clause for later in automaton.states[number + 1 :] for clause in later.tests}
         here = {*state.begin.tests, *state.proceed, *state.take.tests, *waiting}
@@ -88,7 +90,7 @@ def _names(parts: list[Component]) -> list[str]:
 
 
 def _check_complete(plan: Plan, names: list[str], tested: Iterable[Clause], key: tuple[str, ...]) -> None:
-    for clause in spoken_of(plan.query.conditions.positive, names):
+    for clause in applicable(plan.query.conditions.positive, names):
         if clause not in tested and not implied_by_key(clause, key):
             raise IllFormedPlan(f"nothing tests {clause}")
 

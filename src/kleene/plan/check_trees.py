@@ -10,6 +10,7 @@ from kleene.pattern.conditions import iterated
 from kleene.pattern.expressions import (
     Aggregate,
     Agrees,
+    Among,
     Arithmetic,
     Attribute,
     Clause,
@@ -22,7 +23,7 @@ from kleene.pattern.expressions import (
     Value,
     variables,
 )
-from kleene.pattern.nodes import Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence, components
+from kleene.pattern.nodes import ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.implied import implied_by_key
 from kleene.plan.physical import IllFormedPlan
@@ -34,7 +35,7 @@ from kleene.plan.trees import (
     NegNode,
     Node,
     Side,
-    TreeAbsence,
+    Site,
     TreePlan,
     UnionNode,
     children,
@@ -68,8 +69,8 @@ def _check_components(plan: TreePlan) -> None:
     groups = [node.scan.component for node in plan.groups]
     negated = [absence.scan.component for absence in plan.absences]
     for what, found, own in (
-        ("single and Kleene", leaves, [c for c in expected if not c.negated and c.kind is not Kind.CLOSURE]),
-        ("closed", groups, [c for c in expected if not c.negated and c.kind is Kind.CLOSURE]),
+        ("single and Kleene", leaves, [c for c in expected if not c.negated and c.kind is not ComponentKind.CLOSURE]),
+        ("closed", groups, [c for c in expected if not c.negated and c.kind is ComponentKind.CLOSURE]),
         ("negated", negated, [c for c in expected if c.negated]),
     ):
         if sorted(c.variable for c in found) != sorted(c.variable for c in own) or set(found) != set(own):
@@ -161,7 +162,7 @@ def _check_absences(node: Node, present: frozenset[str]) -> None:
                 raise IllFormedPlan(f"`{absence.scan.component.variable}` does not stand between the sides of its join")
 
 
-def _check_absence(absence: TreeAbsence, side: Node, present: frozenset[str]) -> None:
+def _check_absence(absence: Site, side: Node, present: frozenset[str]) -> None:
     for clause in absence.conditions:
         if (variables(clause) & present) - {*variables_bound(side)}:
             raise IllFormedPlan(f"what forbids `{absence.scan.component.variable}` is not known there: {clause}")
@@ -234,6 +235,8 @@ def _literal_holds(literal: Literal) -> bool:
     match literal:
         case Comparison(_, left, right) | Contains(left, right, _):
             return _is_missing(left) or _is_missing(right)
+        case Among(operand):
+            return _is_missing(operand)
         case IsNull(operand, negated):
             return not negated and _is_missing(operand)
         case Truth(value):

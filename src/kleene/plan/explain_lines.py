@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Clause
-from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.printing import print_clause, print_clauses
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Absence, AutomatonPlan, Edge, Scan, SequencePlan, StatePlan
@@ -66,7 +66,7 @@ def _states(plan: AutomatonPlan) -> Iterator[Row]:
     for state in plan.states:
         first, each = edge_names(state.component)
         yield from _edge(f"begin {first}", state.component, state.begin)
-        if state.component.kind is Kind.KLEENE:
+        if state.component.kind is ComponentKind.KLEENE:
             yield from _edge(f"take {each}", state.component, state.take)
             yield from _tests(f"leave {state.component.variable}", leaving(state))
 
@@ -80,7 +80,7 @@ def _edge(name: str, component: Component, edge: Edge) -> Iterator[Row]:
 def edge_names(component: Component) -> tuple[str, str]:
     """How the first event of a component is called, and each later one."""
     name = component.variable
-    return (name, name) if component.kind is Kind.SINGLE else (f"{name}[1]", f"{name}[i]")
+    return (name, name) if component.kind is ComponentKind.SINGLE else (f"{name}[1]", f"{name}[i]")
 
 
 def leaving(state: StatePlan) -> list[str]:

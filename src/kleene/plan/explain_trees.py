@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kleene.pattern.expressions import Clause
-from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.printing import print_clause
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Costed, Measured
@@ -21,7 +21,7 @@ from kleene.plan.trees import (
     NegNode,
     Node,
     Side,
-    TreeAbsence,
+    Site,
     TreePlan,
     UnionNode,
     children,
@@ -142,7 +142,7 @@ class _Drawing:
         gutter = "│  " if below else "   "
         return [own, *(_Line(gutter + text) for text in node_tests(node, self.plan.key)), *_hung(below)]
 
-    def _negating(self, side: Side, absence: TreeAbsence) -> list[_Line]:
+    def _negating(self, side: Side, absence: Site) -> list[_Line]:
         own = _Line(f"{nseq_text(side, absence)}: {_chosen(absence.scan, absence.gap, self.plan.key)}")
         return [own, *(_Line(f"   with {print_clause(clause)}") for clause in absence.conditions)]
 
@@ -158,7 +158,7 @@ def node_text(node: Node, key: Sequence[str] = ()) -> str:
     """A node by itself."""
     match node:
         case LeafNode(scan=scan):
-            lists = f", every list of {_length(scan.component)}" if scan.component.kind is Kind.KLEENE else ""
+            lists = f", every list of {_length(scan.component)}" if scan.component.kind is ComponentKind.KLEENE else ""
             return f"{_leaf(scan)}{lists}"
         case JoinNode(kind=kind):
             return kind.name
@@ -171,7 +171,7 @@ def node_text(node: Node, key: Sequence[str] = ()) -> str:
             return f"NEG no {absence.scan.component.variable}: {_chosen(absence.scan, absence.gap, key)}"
 
 
-def nseq_text(side: Side, absence: TreeAbsence) -> str:
+def nseq_text(side: Side, absence: Site) -> str:
     """`NSEQ no b, by the last one before c`."""
     gap = absence.gap
     beside = f"first one after {_names(gap.before)}" if side is Side.LEFT else f"last one before {_names(gap.after)}"
@@ -206,7 +206,7 @@ def _leaf(scan: Scan) -> str:
 
 
 def _name(component: Component) -> str:
-    return f"{component.variable}[]" if component.kind is Kind.KLEENE else component.variable
+    return f"{component.variable}[]" if component.kind is ComponentKind.KLEENE else component.variable
 
 
 def _chosen(scan: Scan, gap: Gap, key: Sequence[str]) -> str:

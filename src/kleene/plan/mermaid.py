@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kleene.pattern.expressions import Clause
-from kleene.pattern.nodes import Kind
+from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.printing import print_clause
 from kleene.plan.explain import REFERENCE, pattern_text
 from kleene.plan.explain_lines import AUTOMATON, STACKS, classes_text, leaving, variables_of
@@ -69,7 +69,7 @@ def _automaton(plan: AutomatonPlan, prefix: str) -> Iterator[str]:
     last = len(names) - 1
     yield _start(prefix, AUTOMATON, plan.key)
     for number, state in enumerate(plan.states):
-        brackets = "[]" if state.component.kind is Kind.KLEENE else ""
+        brackets = "[]" if state.component.kind is ComponentKind.KLEENE else ""
         yield f"{prefix}{number}([{label([names[number] + brackets, classes_text(state.component)])}])"
     for number, state in enumerate(plan.states):
         before = f"{prefix}{number - 1}" if number else f"{prefix}start"
@@ -77,7 +77,7 @@ def _automaton(plan: AutomatonPlan, prefix: str) -> Iterator[str]:
         absent = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == number - 1]
         begin = _printed((*state.begin.mask, *state.begin.tests))
         yield _arrow(before, f"{prefix}{number}", [*(f"leave: {text}" for text in left), *absent, *begin])
-        if state.component.kind is Kind.KLEENE:
+        if state.component.kind is ComponentKind.KLEENE:
             take = _printed((*state.take.mask, *state.take.tests))
             yield _arrow(f"{prefix}{number}", f"{prefix}{number}", ["take", *take])
     at_end = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == last]

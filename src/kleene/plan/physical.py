@@ -55,6 +55,16 @@ class SequencePlan:
     window_in_construction: bool = False
     absences: tuple[Absence, ...] = ()
 
+    @property
+    def has_negated_end(self) -> bool:
+        """Whether matches are certain only when their window is closed."""
+        return any(absence.after == len(self.scans) - 1 for absence in self.absences)
+
+    @property
+    def has_negated_start(self) -> bool:
+        """Whether an event before a match can forbid it."""
+        return any(absence.after < 0 for absence in self.absences)
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:
@@ -101,6 +111,16 @@ class AutomatonPlan:
     # Whether runs with the same future are one (§5.2.2).
     merges: bool = False
 
+    @property
+    def has_negated_end(self) -> bool:
+        """Whether matches are certain only when their window is closed."""
+        return any(absence.after == len(self.states) - 1 for absence in self.absences)
+
+    @property
+    def has_negated_start(self) -> bool:
+        """Whether an event before a match can forbid it."""
+        return any(absence.after < 0 for absence in self.absences)
+
 
 @dataclass(frozen=True, slots=True)
 class ReferencePlan:
@@ -119,6 +139,16 @@ class Plan:
     rules: tuple[str, ...] = field(default=())
     # What each alternative is expected to cost; empty where nobody asked.
     costs: tuple[Costed, ...] = ()
+
+    @property
+    def has_negated_end(self) -> bool:
+        """Whether some matches are certain only when their window is closed."""
+        return any(alternative.has_negated_end for alternative in self.alternatives)
+
+    @property
+    def has_negated_start(self) -> bool:
+        """Whether an event before a match can forbid it."""
+        return any(alternative.has_negated_start for alternative in self.alternatives)
 
 
 class IllFormedPlan(AssertionError):

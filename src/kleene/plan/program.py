@@ -23,10 +23,14 @@ class NotCompilable(Exception):
 
 
 class StringTest(Enum):
-    """A test of one string against a constant one."""
+    """A test of one string against a constant one, or a set of them."""
 
     CONTAINS = "contains it"
     PART_OF = "is part of it"
+    AMONG = "is one of them"
+
+
+StringConstant = str | frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +50,7 @@ class Program:
     columns: tuple[str, ...]
     # Where constants that are strings, and tests against such constants, belong among the integers.
     strings: tuple[tuple[int, str], ...] = ()
-    tests: tuple[tuple[int, StringTest, str], ...] = ()
+    tests: tuple[tuple[int, StringTest, StringConstant], ...] = ()
     # Whether it asks for the order of strings.
     ordered: bool = False
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from types import UnionType
+from typing import Any, cast, get_args, get_type_hints
 
 
 class Policy(Enum):
@@ -57,9 +60,11 @@ class Stream:
     drop_duplicates: bool = False
     # How much a worker process may hold of slots that it has worked on, so as not to make them anew.
     cache_bytes: int = 1 << 30
+    # How far ahead of the clock of the machine the time of an event may be; what is further is a bad row. None: any.
+    ahead: str | None = None
 
 
-class Executor(Enum):
+class ExecutorKind(Enum):
     """What runs an alternative of a query; the planner chooses the cheapest that can."""
 
     STACKS = "stacks"
@@ -96,8 +101,45 @@ class Settings:
     exchange: Exchange = Exchange()
     stream: Stream = Stream()
     # Where it can be run so, whatever another executor would cost.
-    executor: Executor | None = None
+    executor: ExecutorKind | None = None
     adapting: Adapting = Adapting()
 
     def uses(self, rule: str) -> bool:
         return rule not in self.without
+
+
+# As plain values, in which tasks and pipeline files have them -------------------------------------------------------
+
+
+def to_plain(settings: Settings) -> dict[str, Any]:
+    """Settings as JSON has them: what belongs together nested, choices by their names.
+
+    >>> from_plain(to_plain(Settings(executor=ExecutorKind.TREES))).executor
+    <ExecutorKind.TREES: 'trees'>
+    """
+    return cast(dict[str, Any], _plain(settings))
+
+
+def from_plain(plain: Mapping[str, Any]) -> Settings:
+    """The settings that plain values say; what they do not mention is as usual."""
+    return cast(Settings, _made(Settings, plain))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return value.name.lower() if isinstance(value, Enum) else value
+
+
+def _made(kind: Any, plain: Any) -> Any:
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return cast(Any, kind)(**{name: _made(hints[name], value) for name, value in plain.items()})
+    if plain is None:
+        return None
+    for choice in get_args(kind) if isinstance(kind, UnionType) else (kind,):
+        if isinstance(choice, type) and issubclass(choice, Enum):
+            return choice[plain.upper()]
+    return frozenset(plain) if isinstance(plain, list | tuple) else plain

@@ -39,12 +39,15 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeAbsence:
-    """A negated class, between two parts."""
+class Site:
+    """A negated class, or a closure, between two parts.
+
+    conditions   what must hold of one of its events and of the match: for the match to be forbidden, or for the event
+                 to be a member
+    """
 
     scan: Scan
     gap: Gap
-    # What must hold of one of its events and of the match for the match to be forbidden.
     conditions: tuple[Clause, ...] = ()
 
 
@@ -70,7 +73,7 @@ class JoinNode:
     equalities: tuple[Clause, ...] = ()
     tests: tuple[Clause, ...] = ()
     # NSEQ (Algorithm 2): what is negated between the two sides, tested as a bound on time beside one of them.
-    pushed: tuple[tuple[Side, TreeAbsence], ...] = ()
+    pushed: tuple[tuple[Side, Site], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +96,17 @@ class GroupNode:
     # What can be tested now that the group is known.
     tests: tuple[Clause, ...] = ()
 
+    @property
+    def site(self) -> Site:
+        return Site(self.scan, self.gap, self.members)
+
 
 @dataclass(frozen=True, slots=True)
 class NegNode:
     """NEG (§4.4.2): drops the records that an event of a negated class forbids."""
 
     child: Node
-    absence: TreeAbsence
+    absence: Site
 
 
 Node = LeafNode | JoinNode | UnionNode | GroupNode | NegNode
@@ -128,9 +135,9 @@ class TreePlan:
     aliases: tuple[Alias, ...] = ()
 
     @property
-    def absences(self) -> tuple[TreeAbsence, ...]:
+    def absences(self) -> tuple[Site, ...]:
         """Everything that is negated, from the leaves up."""
-        found: list[TreeAbsence] = []
+        found: list[Site] = []
         for node in walk(self.root):
             if isinstance(node, NegNode):
                 found.append(node.absence)
@@ -141,6 +148,19 @@ class TreePlan:
     @property
     def groups(self) -> tuple[GroupNode, ...]:
         return tuple(node for node in walk(self.root) if isinstance(node, GroupNode))
+
+    @property
+    def has_negated_end(self) -> bool:
+        """Whether matches are certain only when their window is closed, as with a closure at the end."""
+        gaps = [absence.gap for absence in self.absences] + [node.gap for node in self.groups]
+        return not all(gap.after for gap in gaps)
+
+    @property
+    def has_negated_start(self) -> bool:
+        """Whether an event before a match can forbid it."""
+        # A closure at the start may have no members.
+        empty = {node.scan.component.variable for node in self.groups if not node.scan.component.minimum}
+        return not all(set(absence.gap.before) - empty for absence in self.absences)
 
 
 Alternative = SequencePlan | AutomatonPlan | TreePlan

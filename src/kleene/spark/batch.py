@@ -9,17 +9,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions
 from pyspark.sql.types import StructType
 
+from kleene.composition.query_graph import QueryGraph
 from kleene.errors import UnknownKind
-from kleene.evaluation import warn_of_reference
+from kleene.evaluation import outputs_of, report_warnings, warn_of_reference
 from kleene.frames.arrow import schema_on
-from kleene.frames.results import listed_columns, result_schema, shown
+from kleene.frames.outputs import Outputs
+from kleene.frames.results import listed_columns, of_queries, result_schema, shown
 from kleene.frames.streams import reads
 from kleene.lang.tree import OutputMode
 from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
@@ -30,14 +32,14 @@ from kleene.plan.settings import Policy, Settings
 from kleene.spark.compiling import compile_beside
 from kleene.spark.division import divide, exchanged
 from kleene.spark.interpreter import in_tasks
+from kleene.spark.links import linking_columns
 from kleene.spark.numbered import Numbered
 from kleene.spark.routing import OneTask, Route, routes_of, selects_afterwards
 from kleene.spark.sending import Sent
-from kleene.spark.slot import RANK, Part
+from kleene.spark.slot import RANK, SlotGroup
 from kleene.spark.streams import inputs, united
 from kleene.spark.types import as_spark_expects, spark_schema
-from kleene.spark.worker import Errand, chooser, errand, task
-from kleene.testing.process import Tables, of_queries, table_outputs
+from kleene.spark.worker import TaskSpec, chooser, task, task_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -53,23 +55,22 @@ def spark_outputs(
     schema: Schema | None,
     several: bool,
     settings: Settings | None = None,
-) -> tuple[DataFrame, DataFrame | None, DataFrame, DataFrame | None]:
-    """Matches, timeouts, bad rows and what is emitted compressed, as data frames that have not run yet.
+) -> Outputs[DataFrame]:
+    """What the first query gives, or what all give in one table, as data frames that have not run yet.
 
-    Timeouts are None when no query asks for them, and the last is None when the budget's policy is another. Only where
-    time must be cut are the times of the events looked at first.
+    Only where time must be cut are the times of the events looked at first.
     """
     given = prepare(events, queries, schema=schema, several=several, settings=settings)
     if given.settings.budget.policy is Policy.DROP_OLDEST:
         _LOG.warning(
             "how many matches and partial matches are dropped over the budget is not shown here; "
-            "a pipeline and `kleene.spark.together` show it"
+            "a pipeline and `kleene.spark.batch_run` show it"
         )
     nothing = given.nothing
     timeouts = None if nothing.timeouts is None else given.output("timeouts", nothing.timeouts.schema)
     dense = given.compressed_columns()
     compressed = None if dense is None else given.output("compressed", dense)
-    return given.output("matches", nothing.matches.schema), timeouts, given.bad_rows, compressed
+    return Outputs(given.output("matches", nothing.matches.schema), timeouts, given.bad_rows, compressed)
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,8 @@ class Prepared:
     events: Numbered
     routes: tuple[Route, ...]
     packed: DataFrame
-    parts: tuple[Part, ...]
-    # The outputs on no events.
-    nothing: Tables
+    parts: tuple[SlotGroup, ...]
+    graph: QueryGraph
     several: bool
     settings: Settings
     # The names of the streams, where the events came as several.
@@ -94,6 +94,11 @@ class Prepared:
     def columns(self) -> pa.Schema:
         return self.events.columns
 
+    @cached_property
+    def nothing(self) -> Outputs[pa.Table]:
+        """The outputs on no events, which have the right columns."""
+        return outputs_of(self.graph, {}, several=self.several)
+
     @property
     def bad_rows(self) -> DataFrame:
         return _bad_rows(self.events, why_bad(self.events, self.schema))
@@ -102,7 +107,7 @@ class Prepared:
         """One output of the first query, or of all in one table."""
         if self.finds(0, kind):
             columns = columns.append(pa.field(RANK, pa.int64()))
-        told = self.errand(output=kind, returned=as_spark_expects(columns, large=is_large(self.packed)))
+        told = self.task_spec(output=kind, returned=as_spark_expects(columns, large=is_large(self.packed)))
         found = in_tasks(exchanged(self.packed), Sent(task, told), spark_schema(columns))
         return apart(found) if self.finds(0, kind) else found
 
@@ -124,8 +129,8 @@ class Prepared:
         """Whether tasks give all matches of a query, of which one task then selects those that do not overlap."""
         return kind == "matches" and any(part.finds and query in part.queries for part in self.parts)
 
-    def errand(self, **said: Any) -> Errand:
-        return errand(
+    def task_spec(self, **said: Any) -> TaskSpec:
+        return task_spec(
             self.queries,
             self.schema,
             self.columns,
@@ -134,6 +139,15 @@ class Prepared:
             settings=self.settings,
             **said,
         )
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A column that events of these types must have to take part in any match of a query."""
+
+    column: str
+    types: frozenset[str]
+    query: str
 
 
 class OnEvents:
@@ -150,6 +164,16 @@ class OnEvents:
         """How the events of each query are divided."""
         return tuple(route.describe() for route in self._prepared.routes)
 
+    @property
+    def keys(self) -> tuple[KeyColumn, ...]:
+        """The columns of partition keys, and of equalities that link all components of a query."""
+        keys: list[KeyColumn] = []
+        for query in self._prepared.bound:
+            keys += [KeyColumn(name, frozenset(query.types), query.name) for name in query.partition]
+            linked = linking_columns(query, self._prepared.columns)
+            keys += [KeyColumn(name, frozenset({kind}), query.name) for kind, name in linked.items()]
+        return tuple(keys)
+
 
 def prepare(
     events: DataFrame | Mapping[str, DataFrame],
@@ -161,18 +185,19 @@ def prepare(
 ) -> Prepared:
     """Bind queries to the columns of events, and divide these."""
     settings = settings or Settings()
-    streams, given, nothing, bound = bind(events, queries, schema=schema, several=several)
+    streams, given, graph = bind(events, queries, schema=schema, several=several)
+    bound = tuple(node.query for node in graph.in_order_given)
     numbered = united(streams)
     if numbered.frame.isStreaming:
         raise UnknownKind("this Spark data frame is a stream", hint="`kleene.match` and `kleene.live` take streams")
-    warn_of_reference(bound)
+    warn_of_reference(graph)
     compile_beside(numbered.frame.sparkSession)
     routes = _routes(bound, numbered.columns, settings, several=several)
     good = numbered.where(why_bad(numbered, given).isNull())
     # One table of several queries shows events whole, whatever they return.
     packed, parts = divide(good, bound, routes, settings.exchange, whole=several)
     return Prepared(
-        queries, bound, given, numbered, routes, packed, parts, nothing, several, settings, stream_names(events)
+        queries, bound, given, numbered, routes, packed, parts, graph, several, settings, stream_names(events)
     )
 
 
@@ -182,19 +207,17 @@ def stream_names(events: DataFrame | Mapping[str, DataFrame]) -> tuple[str, ...]
 
 def bind(
     events: DataFrame | Mapping[str, DataFrame], queries: Sequence[Query], *, schema: Schema | None, several: bool
-) -> tuple[tuple[Numbered, ...], Schema, Tables, tuple[BoundQuery, ...]]:
-    """The streams of events, what their columns mean, the outputs on no events, and the queries on these columns.
-
-    On no events the queries give their warnings, and the empty outputs have the right columns.
-    """
+) -> tuple[tuple[Numbered, ...], Schema, QueryGraph]:
+    """The streams of events, what their columns mean, and the queries on these columns, which give their warnings."""
     declared = declared_together(schema or Schema(), queries)
     check_parameters(queries, declared)
     streams, given = inputs(events, declared, reads(queries, declared))
     columns = streams[0].columns
-    nothing = table_outputs(columns.empty_table(), queries, schema=given, several=several)
     known = schema_on(columns, given)
     in_order = bound_in_order(in_dependency_order(queries, known), known)
-    return streams, given, nothing, tuple(query for _, query in sorted(in_order, key=itemgetter(0)))
+    graph = QueryGraph.of(in_order, columns, streams=len(known.streams), several=several)
+    report_warnings(node.query for node in graph.in_order_given)
+    return streams, given, graph
 
 
 def _routes(bound: Sequence[BoundQuery], columns: pa.Schema, settings: Settings, *, several: bool) -> tuple[Route, ...]:

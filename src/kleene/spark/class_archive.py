@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from kleene.durable import commit
+
 # Otherwise Java would say on stdout that an archive is not used.
 _SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
 _MINUTES = 10
@@ -32,8 +34,14 @@ def archive_file() -> Path | None:
         return None
     # The jars' place is part of what Java compares.
     known = f"{release}\n{spark}\n{sys.prefix}\n{os.environ.get('SPARK_HOME', '')}"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kleene"
-    return cache / f"spark-{spark}-{hashlib.sha256(known.encode()).hexdigest()[:12]}.jsa"
+    return _folder() / f"spark-{spark}-{hashlib.sha256(known.encode()).hexdigest()[:12]}.jsa"
+
+
+def _folder() -> Path:
+    """In a venv, with whose jars the archive goes away and whoever runs it finds it; otherwise in the user's cache."""
+    if sys.prefix != sys.base_prefix:
+        return Path(sys.prefix) / "share" / "kleene"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kleene"
 
 
 def archive_options() -> Sequence[str]:
@@ -52,7 +60,10 @@ def make_archive() -> Path | None:
     file = archive_file()
     if file is None:
         return None
-    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".spark-") as folder:
         draft = Path(folder) / file.name
         subprocess.run(
@@ -60,7 +71,7 @@ def make_archive() -> Path | None:
         )
         if not draft.is_file():
             return None
-        os.replace(draft, file)
+        commit(draft, file)
     return file
 
 
@@ -72,7 +83,7 @@ def _run_spark(draft: Path) -> None:
     from kleene.plan.settings import Settings, Stream
     from kleene.spark.batch import spark_outputs
     from kleene.spark.session import LOGGING, local_session
-    from kleene.spark.streaming.live import Found, live
+    from kleene.spark.streaming.live import MicroBatch, live
 
     options = " ".join([LOGGING, f"-XX:ArchiveClassesAtExit={draft}", "-XX:TieredStopAtLevel=1", *_SILENT])
     session = local_session(**{"spark.driver.extraJavaOptions": options})
@@ -82,11 +93,10 @@ def _run_spark(draft: Path) -> None:
     for kind in ("parquet", "json", "csv"):
         events.coalesce(1).write.format(kind).save(str(draft.parent / kind))
     read = session.read.parquet(str(draft.parent / "parquet"))
-    matches, *_ = spark_outputs(read, queries, schema=None, several=False)
-    matches.toArrow()
+    spark_outputs(read, queries, schema=None, several=False).matches.toArrow()
     stream = session.readStream.schema(events.schema).json(str(draft.parent / "json"))
 
-    def write(found: Found, batch: int) -> None:
+    def write(found: MicroBatch, batch: int) -> None:
         found.matches("pairs").write.mode("overwrite").json(str(draft.parent / f"batch={batch}"))
 
     running = live(stream, queries, settings=Settings(stream=Stream(delay=1)))

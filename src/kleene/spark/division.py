@@ -18,12 +18,12 @@ from kleene.pattern.schema import STREAM, Schema
 from kleene.plan.settings import Exchange
 from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
-from kleene.spark.packing import PACKED_DDL, Group, Slices, packer
+from kleene.spark.packing import PACKED_DDL, PackedGroup, Slices, packer
 from kleene.spark.pruning import columns_needed, useful
 from kleene.spark.routing import ByKey, ByTime, OneTask, Route, selects_afterwards
 from kleene.spark.sending import Sent
 from kleene.spark.slices import slices_of
-from kleene.spark.slot import Part
+from kleene.spark.slot import SlotGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,7 +41,7 @@ def divide(
     exchange: Exchange,
     *,
     whole: bool = False,
-) -> tuple[DataFrame, tuple[Part, ...]]:
+) -> tuple[DataFrame, tuple[SlotGroup, ...]]:
     """The events as packed rows that have not been exchanged yet, and what their slots mean.
 
     whole   whether events keep columns that no query reads or returns
@@ -54,7 +54,7 @@ def divide(
         wanted = wanted_by(own, route, events)
         slots, slices = _slots(events, own[0].schema, route, wanted, exchange)
         by_end = isinstance(route, ByTime) and route.by_end
-        part = Part(tuple(numbers), columns, base, slots, slices, by_end, finds)
+        part = SlotGroup(tuple(numbers), columns, base, slots, slices, by_end, finds)
         legs.append(Leg(part, wanted, slot_of(events, route, slots, own[0].schema)))
         base += slots
         say(own, route, slots)
@@ -91,7 +91,7 @@ def served_by(
 class Leg:
     """A part of a division, which events it wants (None: all), and the column that says where they go."""
 
-    part: Part
+    part: SlotGroup
     wanted: Column | None
     slot: Column
 
@@ -133,9 +133,9 @@ def shuffle_partitions(session: SparkSession) -> int:
     return int(setting) if setting.isdigit() else 200
 
 
-def group_of(part: Part, needed: tuple[str, ...], number: int, schema: Schema) -> Group:
+def group_of(part: SlotGroup, needed: tuple[str, ...], number: int, schema: Schema) -> PackedGroup:
     places = tuple(needed.index(name) for name in part.columns)
-    return Group(
+    return PackedGroup(
         part.base,
         places,
         routed=len(needed) + number,
@@ -163,7 +163,8 @@ def wanted_by(queries: Sequence[BoundQuery], route: Route, events: Numbered) -> 
     return reduce(and_, conditions) if conditions else None
 
 
-def slot_of(events: Numbered, route: Route, slots: int, schema: Schema) -> Column:
+def slot_of(events: Numbered, route: Route, slots: int | None, schema: Schema) -> Column:
+    """Where an event goes within its part; without a number of slots the hash that says it, of a route by key."""
     if not isinstance(route, ByKey):
         return functions.lit(0)
     if len({names for _, names in route.columns}) == 1:
@@ -175,8 +176,9 @@ def slot_of(events: Numbered, route: Route, slots: int, schema: Schema) -> Colum
     return chosen
 
 
-def _bucket(events: Numbered, columns: Sequence[str], buckets: int) -> Column:
-    return functions.pmod(functions.hash(*(_hashable(events, name) for name in columns)), functions.lit(buckets))
+def _bucket(events: Numbered, columns: Sequence[str], buckets: int | None) -> Column:
+    hashed = functions.hash(*(_hashable(events, name) for name in columns))
+    return hashed if buckets is None else functions.pmod(hashed, functions.lit(buckets))
 
 
 def _hashable(events: Numbered, name: str) -> Column:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions
 
-from kleene.frames.flat import Layout
+from kleene.frames.flat import FlatLayout
 from kleene.spark.numbered import Numbered
 from kleene.spark.types import spark_type
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def flat_frame(result: DataFrame) -> DataFrame:
     """One row an event of a match; a match that shows no event keeps one row."""
     numbered = Numbered.of(result)
-    layout = Layout.of(numbered.columns)
+    layout = FlatLayout.of(numbered.columns)
     carried = [_part(numbered, name, path) for name, path, _ in layout.carried]
     if not layout.has_events:
         return numbered.frame.select(*carried).toDF(*layout.names)
@@ -45,7 +45,7 @@ def _by_place(column: Column, kind: pa.StructType) -> Column:
     return column.cast(spark_type(renamed))
 
 
-def _events(numbered: Numbered, layout: Layout) -> Column:
+def _events(numbered: Numbered, layout: FlatLayout) -> Column:
     """All events of a match in one array of structs (variable, position, the event's columns)."""
     if layout.together is not None:
         kind = numbered.type(layout.together).value_type
@@ -58,7 +58,7 @@ def _events(numbered: Numbered, layout: Layout) -> Column:
     return functions.concat(*(_of_variable(numbered, name, layout) for name in layout.variables))
 
 
-def _of_variable(numbered: Numbered, name: str, layout: Layout) -> Column:
+def _of_variable(numbered: Numbered, name: str, layout: FlatLayout) -> Column:
     column, kind, label = numbered.column(name), numbered.type(name), functions.lit(name)
     if pa.types.is_struct(kind):
         one = functions.array(_event(label, functions.lit(1), column, kind, layout))
@@ -73,7 +73,7 @@ def _of_variable(numbered: Numbered, name: str, layout: Layout) -> Column:
     return functions.coalesce(listed, nothing)
 
 
-def _event(variable: Column, position: Column, event: Column | None, kind: pa.DataType, layout: Layout) -> Column:
+def _event(variable: Column, position: Column, event: Column | None, kind: pa.DataType, layout: FlatLayout) -> Column:
     """A struct with the same fields whatever the variable; columns that its events lack are NULL."""
     parts = [variable.cast("string").alias("e0"), position.cast("bigint").alias("e1")]
     there = {} if event is None or not pa.types.is_struct(kind) else {f.name: at for at, f in enumerate(kind)}

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
+
+from kleene.pattern.secrets import is_secret
+from kleene.spark.run_lock import handed_on
+from kleene.spark.settings_file import settings_in_file
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -34,13 +38,24 @@ def start_jvm(conf: SparkConf) -> None:
     started_elsewhere = "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ
     if started_elsewhere or getattr(SparkContext, "_gateway", None) is not None:
         return
+    settings = dict(conf.getAll())
     reading, writing = os.pipe()
     Thread(target=_pass_on, args=(reading,), name="kleene-jvm-errors", daemon=True).start()
     try:
-        gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
+        with settings_in_file(settings) as in_file:
+            arguments = None if in_file else _without_secrets(settings)
+            how = {"stderr": writing, "pass_fds": handed_on()}
+            gateway = launch_gateway(arguments, how)  # type: ignore[no-untyped-call]
     finally:
         os.close(writing)
+    # Here they go through a socket that only this process knows the key of.
     SparkContext(conf=conf, gateway=gateway)
+
+
+def _without_secrets(settings: Mapping[str, str]) -> SparkConf:
+    from pyspark import SparkConf
+
+    return SparkConf().setAll([(name, value) for name, value in settings.items() if not is_secret(name)])
 
 
 def _pass_on(reading: int) -> None:

@@ -52,10 +52,12 @@ def fit_interpreter(session: SparkSession) -> Iterator[None]:
         return
     named = context.pythonExec
     path = context.environment.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
-    if named == _UNNAMED and unfitness(named, path) is not None:
+    problem = unfitness(named, path)
+    if problem is not None and named == _UNNAMED:
         # Spark reads it when it is handed a function; the user's own functions run where they would.
         context.pythonExec = sys.executable
-    elif not _sent_along(context):
+    # Asked last: what was sent along is a dozen calls of the JVM.
+    elif problem is not None and not _sent_along(context):
         check_interpreter(named, path)
     try:
         yield

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from kleene.lang.tree import OutputMode, SelectionStrategy
-from kleene.pattern.conditions import place
+from kleene.pattern.conditions import assign_edges
 from kleene.pattern.expressions import Attribute, Clause, Comparison, Which
-from kleene.pattern.nodes import Component, Kind, components
+from kleene.pattern.nodes import Component, ComponentKind, components
 from kleene.pattern.query import BoundQuery
 
 # An attribute of a variable: equal to all others of its group in every match.
@@ -92,7 +92,7 @@ def _equality(
 def _is_certain(query: BoundQuery, side: Attribute, present: Mapping[str, Component], columns: pa.Schema) -> bool:
     """Whether the attribute is there whenever the variable is; a comparison with one that is missing is true."""
     component = present.get(side.variable)
-    if component is None or component.kind is Kind.CLOSURE or side.attribute not in columns.names:
+    if component is None or component.kind is ComponentKind.CLOSURE or side.attribute not in columns.names:
         return False
     has = all(query.schema.has(kind, side.attribute) for kind in component.types)
     return has and hashes_like_equality(columns.field(side.attribute).type)
@@ -115,19 +115,19 @@ def _groups(pairs: Iterable[tuple[Term, Term]]) -> list[list[Term]]:
 
 def _agrees_with_itself(term: Term, component: Component, pairs: list[tuple[Term, Term]]) -> bool:
     """Whether all events of a variable have the same value: those of a closure only where a condition says so."""
-    return component.kind is Kind.SINGLE or (term, term) in pairs
+    return component.kind is ComponentKind.SINGLE or (term, term) in pairs
 
 
 def _each_edge_tests(query: BoundQuery, parts: list[Component], chosen: Mapping[str, str], columns: pa.Schema) -> bool:
     """Whether every event that a run takes is compared with one that it has."""
     by_name = {component.variable: component for component in parts}
-    line = place(parts, query.conditions.positive)
+    line = assign_edges(parts, query.conditions.positive)
     seen: set[Term] = set()
     for state in line.states:
         own = (state.component.variable, chosen[state.component.variable])
         if seen and not any(_ties(query, clause, own, seen, by_name, columns) for clause in state.begin):
             return False
-        if state.component.kind is Kind.KLEENE and not any(
+        if state.component.kind is ComponentKind.KLEENE and not any(
             _ties(query, clause, own, {own}, by_name, columns) for clause in state.take
         ):
             return False

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from kleene.durable import commit
 from kleene.spark.java import find_java
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -134,7 +135,7 @@ def _reason(output: str) -> str:
 
 def _settle(draft: Path, folder: Path) -> None:
     try:
-        os.rename(draft, folder)
+        commit(draft, folder)
     except OSError as problem:
         if not _jars(folder):
             raise JarsNotFound(f"the jars could not be put into the cache ({problem})") from None

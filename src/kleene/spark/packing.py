@@ -17,11 +17,15 @@ import pyarrow as pa
 
 from kleene.frames.arrow import as_integers
 from kleene.frames.numbers import to_arrow, to_numpy
+from kleene.kernels.timeline import shifted
 
 Ints = npt.NDArray[np.int64]
 
 PACKED = pa.schema([("slot", pa.int32()), ("begin", pa.int64()), ("events", pa.binary())])
 PACKED_DDL = "slot int, begin bigint, events binary"
+# On a stream, with what Spark calls the slot.
+PLACED = PACKED.append(pa.field("place", pa.int32()))
+PLACED_DDL = f"{PACKED_DDL}, place int"
 # So many rows, or bytes, are sorted and packed at a time.
 _MOST_ROWS, _MOST_BYTES = 1 << 18, 64 << 20
 # A packed row holds no more events, so that a slot with many can be read in the order of time.
@@ -29,7 +33,7 @@ _MOST_PACKED = 1 << 15
 
 
 @dataclass(frozen=True)
-class Group:
+class PackedGroup:
     """Queries that are given the same events, divided in the same way.
 
     base     the number of its first slot
@@ -37,6 +41,7 @@ class Group:
     routed   the place of the column that says where an event goes; NULL: not to this group
     time     the place, among those, of the column that says when an event ends; `start` of the one when it starts
     slices   how time is cut; None when the routed column is the slot
+    buckets  where the routed column is a hash: how many buckets there are
     """
 
     base: int
@@ -45,6 +50,7 @@ class Group:
     time: int
     start: int | None = None
     slices: Slices | None = None
+    buckets: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,25 +83,18 @@ class Slices:
             first, last = np.maximum(own - self.after, 0), np.minimum(own + self.before, self.number - 1)
         else:
             bounds = np.array(self.bounds, np.int64)
-            first = np.searchsorted(bounds, _shifted(end, -self.after), side="left")
-            last = np.searchsorted(bounds, _shifted(start, self.before), side="right")
+            first = np.searchsorted(bounds, shifted(end, -self.after), side="left")
+            last = np.searchsorted(bounds, shifted(start, self.before), side="right")
         copies = np.maximum(last - first + 1, 0)
         events = np.repeat(np.arange(len(end)), copies)
         within = np.arange(len(events)) - np.repeat(np.cumsum(copies) - copies, copies)
         return events, np.repeat(first, copies) + within
 
 
-def _shifted(times: Ints, by: int) -> Ints:
-    """Times moved, but not over the edge of what 64 bits hold."""
-    info = np.iinfo(np.int64)
-    by = min(max(by, info.min + 1), info.max)
-    return np.maximum(times, info.min - by) + by if by < 0 else np.minimum(times, info.max - by) + by
-
-
 # Packing -----------------------------------------------------------------------------------------------------------
 
 
-def pack(batches: Iterator[pa.RecordBatch], groups: Sequence[Group]) -> Iterator[pa.RecordBatch]:
+def pack(batches: Iterator[pa.RecordBatch], groups: Sequence[PackedGroup]) -> Iterator[pa.RecordBatch]:
     """Events as packed rows."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -111,7 +110,7 @@ def pack(batches: Iterator[pa.RecordBatch], groups: Sequence[Group]) -> Iterator
 
 def packer(groups: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that packs events for these groups, which are given as plain data."""
-    own = [Group(**{**plain, "slices": plain["slices"] and Slices(**plain["slices"])}) for plain in groups]
+    own = [PackedGroup(**{**plain, "slices": plain["slices"] and Slices(**plain["slices"])}) for plain in groups]
 
     def on_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return pack(batches, own)
@@ -119,7 +118,7 @@ def packer(groups: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordB
     return on_events
 
 
-def _packed(table: pa.Table, groups: Sequence[Group]) -> Iterator[pa.RecordBatch]:
+def _packed(table: pa.Table, groups: Sequence[PackedGroup]) -> Iterator[pa.RecordBatch]:
     whole = table.combine_chunks()
     for group in groups:
         events, slots, times = _routed(whole, group)
@@ -127,7 +126,7 @@ def _packed(table: pa.Table, groups: Sequence[Group]) -> Iterator[pa.RecordBatch
             yield _written(events, slots, times)
 
 
-def _routed(table: pa.Table, group: Group) -> tuple[pa.Table, Ints, Ints]:
+def _routed(table: pa.Table, group: PackedGroup) -> tuple[pa.Table, Ints, Ints]:
     """The events of a group by slot and time, with both."""
     routed = table.column(group.routed)
     events = table.select(list(group.places))
@@ -136,6 +135,8 @@ def _routed(table: pa.Table, group: Group) -> tuple[pa.Table, Ints, Ints]:
         events, routed = events.filter(here), routed.filter(here)
     times = _integers(events.column(group.time))
     slots = to_numpy(routed).astype(np.int64)
+    if group.buckets is not None:
+        slots = np.mod(slots, group.buckets)
     rows = None
     if group.slices is not None:
         start = times if group.start is None else _integers(events.column(group.start))

@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql import functions
 
 from kleene.pattern.expressions import (
+    Among,
     Arithmetic,
     Attribute,
     Clause,
@@ -41,7 +42,7 @@ from kleene.pattern.expressions import (
     Which,
     references,
 )
-from kleene.pattern.nodes import Component, EventClass, Kind
+from kleene.pattern.nodes import Component, ComponentKind, EventClass
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import STREAM
 from kleene.pattern.types import ValueType
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 # Integers up to here are exact as reals.
 _EXACT = 2**53
+# A list of more values makes planning slower than reading less makes the run faster.
+_PLANNED_VALUES = 500
 
 
 def counts_every_event(query: BoundQuery) -> bool:
@@ -115,9 +118,9 @@ def _own_clauses(query: BoundQuery, component: Component) -> list[list[Clause]]:
     variable, conditions = component.variable, query.conditions
     if component.negated:
         return [_only_on(conditions.negative.get(variable, ()), variable, Which.SINGLE)]
-    if component.kind is Kind.CLOSURE:
+    if component.kind is ComponentKind.CLOSURE:
         return [_only_on(conditions.members.get(variable, ()), variable, Which.MEMBER)]
-    if component.kind is Kind.SINGLE:
+    if component.kind is ComponentKind.SINGLE:
         return [_only_on(conditions.positive, variable, Which.SINGLE)]
     return [_only_on(conditions.positive, variable, which) for which in (Which.FIRST, Which.CURRENT)]
 
@@ -166,6 +169,8 @@ class _Translation:
             return None
         if isinstance(literal, Comparison):
             return self._comparison(literal)
+        if isinstance(literal, Among):
+            return self._among(literal)
         return self._contains(literal) if isinstance(literal, Contains) else None
 
     def _lacks(self, reference: object) -> bool:
@@ -189,6 +194,18 @@ class _Translation:
             return None
         found = left.column.contains(right.column)
         return ~found if literal.negated else found
+
+    def _among(self, literal: Among) -> Column | None:
+        """The list itself where it is short enough to be part of a plan, else its range."""
+        value = self._value(literal.operand)
+        if value is None or value.type is not literal.operand.type:
+            return None
+        if len(literal.values) <= _PLANNED_VALUES:
+            found = value.column.isin(*literal.values)
+            return ~found if literal.negated else found
+        if literal.negated:
+            return None
+        return value.column.between(functions.lit(min(literal.values)), functions.lit(max(literal.values)))
 
     def _comparison(self, literal: Comparison) -> Column | None:
         left, right = self._value(literal.left), self._value(literal.right)

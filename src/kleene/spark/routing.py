@@ -16,7 +16,7 @@ from kleene.engine.compiling import why_not_compiled
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.expressions import Attribute
 from kleene.pattern.feeding import families
-from kleene.pattern.nodes import Kind, components
+from kleene.pattern.nodes import ComponentKind, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Policy
 from kleene.spark.links import hashes_like_equality, linking_columns
@@ -138,7 +138,7 @@ def _by_time(query: BoundQuery, columns: pa.Schema, policy: Policy) -> Route:
 def _is_lone(query: BoundQuery) -> bool:
     """Whether a match is one event, whatever is around it."""
     listed = [list(components(pattern)) for pattern in query.alternatives]
-    alone = all(len(parts) == 1 and parts[0].kind is Kind.SINGLE for parts in listed)
+    alone = all(len(parts) == 1 and parts[0].kind is ComponentKind.SINGLE for parts in listed)
     return alone and query.output is OutputMode.ALL
 
 
@@ -146,7 +146,7 @@ def _ends(query: BoundQuery) -> tuple[bool, bool]:
     """Whether what lies before a match's first event, and after its last, can decide on it."""
     listed = [list(components(pattern)) for pattern in query.alternatives]
     return tuple(  # type: ignore[return-value]
-        any(parts[place].negated or parts[place].kind is Kind.CLOSURE for parts in listed) for place in (0, -1)
+        any(parts[place].negated or parts[place].kind is ComponentKind.CLOSURE for parts in listed) for place in (0, -1)
     )
 
 
@@ -181,14 +181,12 @@ def _hands_on(query: BoundQuery, name: str) -> bool:
 
 def _shared(routes: Sequence[Route]) -> list[Route]:
     """Whoever goes by more columns than another query may as well go by those of the other."""
-    keys = [set(key) for key in map(_general, routes) if key]
+    keys = {frozenset(key) for key in map(_general, routes) if key}
+    least = {own: min((key for key in keys if key <= own), key=lambda key: (len(key), sorted(key))) for own in keys}
     shared = []
     for route in routes:
-        own = _general(route)
-        if own:
-            least = min((key for key in keys if key <= set(own)), key=lambda key: (len(key), sorted(key)))
-            route = ByKey(((None, tuple(sorted(least))),))
-        shared.append(route)
+        own = frozenset(_general(route))
+        shared.append(ByKey(((None, tuple(sorted(least[own]))),)) if own else route)
     return shared
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from kleene.errors import MissingPackage
@@ -37,6 +39,9 @@ _LOCALLY = {
     "spark.driver.bindAddress": _LOOPBACK,
     "spark.driver.host": _LOOPBACK,
     "spark.python.daemon.module": "kleene.spark.daemon",
+    # Otherwise workers of a stream's operator get another environment than those of functions on batches, and Spark
+    # starts a second daemon for them, which loads everything again.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
 }
@@ -62,7 +67,18 @@ def _on_this_machine(cores: str, compiling: str, conf: Mapping[str, str]) -> Spa
     os.environ["PYSPARK_PYTHON"] = sys.executable
     check_installed()
     options = " ".join([LOGGING, compiling, *archive_options()])
-    return _session(cores, {**_LOCALLY, _JAVA_OPTIONS: options, **conf})
+    session = _session(cores, {**_LOCALLY, _JAVA_OPTIONS: options, **conf})
+    Thread(target=_start_workers, args=(session,), name="kleene-workers", daemon=True).start()
+    return session
+
+
+def _start_workers(session: SparkSession) -> None:
+    """Have Spark start Python workers now, while queries are bound and planned, and not when the first job needs them.
+
+    It is nobody's job: where it fails, as in a session that is stopped at once, the first job starts them.
+    """
+    with suppress(Exception):
+        session.range(2, numPartitions=2).mapInArrow(lambda batches: batches, "id long").collect()
 
 
 def cluster_session(master: str, archive: Path | None, **conf: str) -> SparkSession:

@@ -1,7 +1,7 @@
 """One slot of a division: its events in the order of time, its queries, what they make.
 
-Events go through engines piece by piece, so that memory follows the window and not the slot. What no engine runs, what
-has no window, and queries that feed each other take the slot's events at once.
+Events go through engines piece by piece, so that memory follows the window and not the slot. What no engine runs and
+what has no window takes the slot's events at once.
 """
 
 from __future__ import annotations
@@ -10,25 +10,24 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kleene.engine.compiling import why_not_compiled
-from kleene.engine.engine import Batch, Engine
-from kleene.engine.readiness import when_ready
+from kleene.composition.graph_run import GraphRun
+from kleene.composition.query_graph import QueryGraph, QueryNode
+from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.readiness import run_when_ready
 from kleene.engine.warming import all_kept
-from kleene.evaluation import evaluate
-from kleene.frames.arrow import as_integers, schema_on, with_columns
+from kleene.frames.arrow import as_integers, schema_on
 from kleene.frames.numbers import to_arrow, to_numpy
-from kleene.frames.results import several_schema, several_table
+from kleene.frames.results import several_table
 from kleene.frames.type_names import types_among
 from kleene.lang.tree import OutputMode
-from kleene.optimize.planner import plan_query
-from kleene.pattern.feeding import bound_in_order, families, in_dependency_order
+from kleene.pattern.feeding import bound_in_order, in_dependency_order
 from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
@@ -42,7 +41,7 @@ TYPE_SEEN = "type "
 
 
 @dataclass(frozen=True)
-class Part:
+class SlotGroup:
     """A group of slots: which queries it serves, and which columns its events have.
 
     queries   by number
@@ -50,6 +49,7 @@ class Part:
     slices    how time is cut, where it is; a match belongs to the slice in which it ends (`by_end`) or begins, and a
               timeout to that in which it begins
     finds     whether NON_OVERLAP is left to whoever sees the matches of all slots; each then has its rank in its slot
+    per_task  whether it has a slot for each of Spark's tasks for the state of a stream; `slots` is the session's number
     """
 
     queries: tuple[int, ...]
@@ -59,9 +59,10 @@ class Part:
     slices: Slices | None = None
     by_end: bool = False
     finds: bool = False
+    per_task: bool = False
 
 
-class Made(NamedTuple):
+class OutputChunk(NamedTuple):
     """Rows of an output of a query, or a number to be added up."""
 
     query: int
@@ -71,17 +72,17 @@ class Made(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Work:
+class TaskContext:
     """What a task knows."""
 
     queries: Sequence[Query]
     schema: Schema
     columns: pa.Schema
-    parts: Sequence[Part]
+    parts: Sequence[SlotGroup]
     several: bool = False
     settings: Settings = field(default_factory=Settings)
 
-    def part_of(self, slot: int) -> Part:
+    def part_of(self, slot: int) -> SlotGroup:
         return next(part for part in self.parts if part.base <= slot < part.base + part.slots)
 
     @cached_property
@@ -90,71 +91,86 @@ class Work:
         return dict(bound_in_order(in_dependency_order(self.queries, known), known))
 
     @cached_property
+    def _graphs(self) -> Mapping[int, QueryGraph]:
+        """By the first slot of a group."""
+        made = {}
+        for part in self.parts:
+            served = frozenset(part.queries)
+            queries = [
+                (number, replace(query, output=OutputMode.ALL) if part.finds and not self.several else query)
+                for number, query in self.bound.items()
+                if number in served
+            ]
+            columns = pa.schema([self.columns.field(name) for name in part.columns])
+            made[part.base] = QueryGraph.of(queries, columns, streams=self._streams, several=self.several)
+        return made
+
+    def graph_of(self, part: SlotGroup) -> QueryGraph:
+        """The queries that a group of slots serves, on the columns that its events have."""
+        return self._graphs[part.base]
+
+    @cached_property
+    def _streams(self) -> int:
+        """How many streams the events are of."""
+        return len(schema_on(self.columns, self.schema).streams)
+
+    @cached_property
     def several_columns(self) -> pa.Schema:
         """The columns of one table for the matches of all queries."""
-        return several_schema([self.bound[number] for number in range(len(self.queries))], self.columns)
+        every = QueryGraph.of(list(self.bound.items()), self.columns, streams=self._streams, several=True)
+        return every.several_columns
 
     @cached_property
-    def in_pieces(self) -> frozenset[int]:
-        """The queries that read no other one's events, and that an engine can run piece by piece."""
-        made = {name for query in self.bound.values() for name in query.makes}
-        return frozenset(
-            number
-            for number, query in self.bound.items()
-            if query.window is not None
-            and not made.intersection(query.types)
-            and why_not_compiled(query, self.columns, self.settings) is None
-        )
+    def on_reference(self) -> Mapping[int, str]:
+        """The queries that no engine can run, by number, and why."""
+        reasons: dict[int, str] = {}
+        for graph in self._graphs.values():
+            reasons |= graph.on_reference(self.settings)
+        return reasons
 
-    @cached_property
-    def replayed(self) -> frozenset[int]:
-        """The queries that no engine runs on a stream: those of families, and those that an engine cannot run."""
-        numbers = list(self.bound)
-        alone = {numbers[family[0]] for family in families(list(self.bound.values())) if len(family) == 1}
-        return frozenset(
-            number
-            for number in numbers
-            if number not in alone or why_not_compiled(self.bound[number], self.columns, self.settings) is not None
+    def runs_in_pieces(self, part: SlotGroup) -> bool:
+        """Whether engines can take the events of a slot piece by piece, and forget those whose windows have closed."""
+        return all(
+            node.query.window is not None and node.number not in self.on_reference for node in self.graph_of(part).nodes
         )
 
 
-def made_in(work: Work, slot: int, pieces: Iterable[Piece]) -> Iterator[Made]:
+def made_in(work: TaskContext, slot: int, pieces: Iterable[Piece]) -> Iterator[OutputChunk]:
     """Everything that the queries of a slot make of its events."""
     part = work.part_of(slot)
     seen = _Counted(work, part, slot)
     tables = ((piece.begin, seen.of(named(piece.events, part, work.columns))) for piece in pieces)
-    made = _in_pieces(work, part, tables) if work.in_pieces.issuperset(part.queries) else _at_once(work, part, tables)
-    for one in made:
+    for one in _made(work, part, tables):
         if one.rows is None or part.slices is None:
             yield one
             continue
         rows = _owned(one.kind, one.rows, part, slot)
-        yield Made(one.query, one.kind, rows.num_rows, rows)
-    yield Made(part.queries[0], "kept", seen.events)
+        yield OutputChunk(one.query, one.kind, rows.num_rows, rows)
+    yield OutputChunk(part.queries[0], "kept", seen.events)
     yield from types_made_known(work, part, seen.types)
 
 
-def types_made_known(work: Work, part: Part, types: Collection[str]) -> Iterator[Made]:
+def types_made_known(work: TaskContext, part: SlotGroup, types: Collection[str]) -> Iterator[OutputChunk]:
     """Which of the types that queries name there are: a kind of output for each, of no rows."""
     for number in part.queries:
         for name in work.bound[number].types:
             if name in types:
-                yield Made(number, f"{TYPE_SEEN}{name}", 1)
+                yield OutputChunk(number, f"{TYPE_SEEN}{name}", 1)
 
 
-def named(events: pa.Table, part: Part, columns: pa.Schema) -> pa.Table:
+def named(events: pa.Table, part: SlotGroup, columns: pa.Schema) -> pa.Table:
     """Columns come numbered, timestamps in the session's time zone, and strings as wide as its settings say."""
     return events.rename_columns(list(part.columns)).cast(pa.schema([columns.field(name) for name in part.columns]))
 
 
-def _owned(kind: str, rows: pa.Table, part: Part, slot: int) -> pa.Table:
+def _owned(kind: str, rows: pa.Table, part: SlotGroup, slot: int) -> pa.Table:
     """The rows that belong to this slice; its neighbours find the others."""
     by_end = part.by_end and kind != "timeouts"
     here = _own(rows.column("end" if by_end else "start"), part, slot)
     return rows if here.all() else rows.filter(to_arrow(here))
 
 
-def _own(times: pa.ChunkedArray, part: Part, slot: int) -> npt.NDArray[np.bool_]:
+def _own(times: pa.ChunkedArray, part: SlotGroup, slot: int) -> npt.NDArray[np.bool_]:
     assert part.slices is not None
     own: npt.NDArray[np.bool_] = part.slices.owner(to_numpy(as_integers(times))) == slot - part.base
     return own
@@ -163,7 +179,7 @@ def _own(times: pa.ChunkedArray, part: Part, slot: int) -> npt.NDArray[np.bool_]
 class _Counted:
     """How many events a slot has of its own, and their types; those from around a slice are counted elsewhere."""
 
-    def __init__(self, work: Work, part: Part, slot: int) -> None:
+    def __init__(self, work: TaskContext, part: SlotGroup, slot: int) -> None:
         self._part, self._slot, self._time = part, slot, work.schema.time
         self.events = 0
         # The types of events, as far as queries name them; once all have been met, no further event is looked at.
@@ -181,41 +197,49 @@ class _Counted:
         return table
 
 
-# Piece by piece ----------------------------------------------------------------------------------------------------
+# Runs --------------------------------------------------------------------------------------------------------------
 
 
-def _in_pieces(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Made]:
-    batches = _batches(tables)
+def _made(work: TaskContext, part: SlotGroup, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[OutputChunk]:
+    batches = _batches(tables, _MOST_WAITING if work.runs_in_pieces(part) else None)
     batch, watermark = next(batches)
     if watermark is not None or all_kept():
-        return _from_engines(work, part, chain([(batch, watermark)], batches))
-    plans = [plan_query(asked(work, part, number), work.settings) for number in part.queries]
-    return iter(when_ready(lambda: list(_from_engines(work, part, [(batch, None)])), batch.num_rows, *plans))
+        return _run(work, part, new_run(work, part), chain([(batch, watermark)], batches))
+
+    def whole(graph: GraphRun) -> list[OutputChunk]:
+        return list(_run(work, part, graph, [(batch, None)]))
+
+    return iter(run_when_ready(lambda: new_run(work, part), attrgetter("plans"), whole, batch.num_rows))
 
 
-def _from_engines(work: Work, part: Part, batches: Iterable[tuple[pa.Table, int | None]]) -> Iterator[Made]:
-    engines = {number: Engine(asked(work, part, number), work.settings) for number in part.queries}
+def new_run(work: TaskContext, part: SlotGroup, snapshots: Mapping[int, bytes] | None = None) -> GraphRun:
+    """The queries of a slot, which have seen nothing, or which go on where snapshots of them were taken."""
+    return GraphRun(work.graph_of(part), work.settings, on_reference=work.on_reference, snapshots=snapshots)
+
+
+def _run(
+    work: TaskContext, part: SlotGroup, graph: GraphRun, batches: Iterable[tuple[pa.Table, int | None]]
+) -> Iterator[OutputChunk]:
     rank = 0
     for batch, watermark in batches:
-        for number, engine in engines.items():
-            given = [engine.process(batch, watermark)]
-            if watermark is None:
-                given.append(engine.finish())
-            for one in given:
-                for made in made_of(work, number, one):
-                    yield _ranked(made, part, rank)
-                    rank += made.number
-    for number, engine in engines.items():
-        if engine.statistics.dropped:
-            yield Made(number, "dropped", engine.statistics.dropped)
+        for node, given in graph.finish(batch) if watermark is None else graph.process(batch, watermark):
+            for made in made_of(work, node, given):
+                yield _ranked(made, part, rank)
+                rank += made.number
+    for number, dropped in graph.dropped.items():
+        if dropped:
+            yield OutputChunk(number, "dropped", dropped)
 
 
-def _batches(tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table, int | None]]:
-    """A slot's events in batches worth a call, each with how far time has come; None at the end."""
+def _batches(tables: Iterator[tuple[int, pa.Table]], most: int | None) -> Iterator[tuple[pa.Table, int | None]]:
+    """A slot's events in batches worth a call, each with how far time has come; None at the end.
+
+    most   how many events wait for a call; None: all of them
+    """
     waiting: list[pa.Table] = []
     size = 0
     for begin, table in tables:
-        if size >= _MOST_WAITING:
+        if most is not None and size >= most:
             # Nothing before the next piece is still to come.
             yield pa.concat_tables(waiting), begin
             waiting, size = [], 0
@@ -224,14 +248,7 @@ def _batches(tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table,
     yield pa.concat_tables(waiting), None
 
 
-def asked(work: Work, part: Part, number: int) -> BoundQuery:
-    query = work.bound[number]
-    if work.several:
-        return query.listing()
-    return replace(query, output=OutputMode.ALL) if part.finds else query
-
-
-def _in_one_table(work: Work, made: Made) -> Made:
+def _in_one_table(work: TaskContext, made: OutputChunk) -> OutputChunk:
     """What a query made, as part of the outputs of all."""
     rows = made.rows
     if made.kind == "matches" and rows is not None:
@@ -239,43 +256,18 @@ def _in_one_table(work: Work, made: Made) -> Made:
     return made._replace(query=0, rows=rows)
 
 
-def made_of(work: Work, number: int, batch: Batch) -> Iterator[Made]:
-    """What a query made of a batch, in its own tables or in those of all queries."""
+def made_of(work: TaskContext, node: QueryNode, given: EngineOutputs) -> Iterator[OutputChunk]:
+    """What a query gave in a step, in its own tables or in those of all queries."""
     for kind in ("matches", "timeouts", "compressed"):
-        rows: pa.Table | None = getattr(batch, kind)
+        rows: pa.Table | None = getattr(given, kind)
         if rows is not None and rows.num_rows:
-            made = Made(number, kind, rows.num_rows, rows)
+            made = OutputChunk(node.number, kind, rows.num_rows, rows)
             yield _in_one_table(work, made) if work.several else made
 
 
-def _ranked(made: Made, part: Part, first: int) -> Made:
+def _ranked(made: OutputChunk, part: SlotGroup, first: int) -> OutputChunk:
     """With the order in which matches were found, where somebody else selects among them."""
     if not part.finds or made.kind != "matches" or made.rows is None:
         return made
     ranks = to_arrow(np.arange(first, first + made.number, dtype=np.int64))
     return made._replace(rows=made.rows.append_column(RANK, ranks))
-
-
-# At once -----------------------------------------------------------------------------------------------------------
-
-
-def _at_once(work: Work, part: Part, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Made]:
-    return made_at_once(work, part.queries, pa.concat_tables([table for _, table in tables]))
-
-
-def made_at_once(work: Work, numbers: Sequence[int], events: pa.Table) -> Iterator[Made]:
-    """What some of the queries make of events, of which all are there."""
-    # The queries' types may declare columns that nobody reads.
-    table = with_columns(events, work.columns)
-    listed = [work.queries[number] for number in numbers]
-    for place, number in enumerate(numbers[:1] if work.several else numbers):
-        # The result is that of the first query; those that feed it may follow.
-        queries = [listed[place], *listed[:place], *listed[place + 1 :]]
-        made = evaluate(table, queries, schema=work.schema, several=work.several, settings=work.settings)
-        for kind in ("matches", "timeouts", "compressed"):
-            rows: pa.Table | None = getattr(made, kind)
-            if rows is not None and not work.several:
-                # Those of the others come with them.
-                rows = rows.filter(pc.equal(rows.column("query"), work.bound[number].name))
-            if rows is not None:
-                yield Made(0 if work.several else number, kind, rows.num_rows, rows)

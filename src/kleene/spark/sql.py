@@ -92,9 +92,9 @@ def _unquoted(literal: str) -> str:
 def _view(session: SparkSession, call: _Call, settings: Settings | None) -> str:
     inner = call.table[1:-1] if call.table.startswith("(") else None
     events = session.table(call.table) if inner is None else sql(session, inner, settings=settings)
-    matches, *_ = spark_outputs(events, [Query(call.text)], schema=None, several=False, settings=settings)
+    found = spark_outputs(events, [Query(call.text)], schema=None, several=False, settings=settings)
     name = "kleene_" + blake2b(f"{call.table}\0{call.text}".encode(), digest_size=8).hexdigest()
-    matches.createOrReplaceTempView(name)
+    found.matches.createOrReplaceTempView(name)
     return name
 
 

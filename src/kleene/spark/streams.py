@@ -11,7 +11,7 @@ from pyspark.sql import functions
 
 from kleene.errors import UnknownKind, UnusableColumn
 from kleene.frames.arrow import schema_on
-from kleene.frames.kinds import Kind, kind_of
+from kleene.frames.kinds import FrameKind, kind_of
 from kleene.frames.streams import to_table
 from kleene.pattern.schema import STREAM, Schema
 from kleene.spark.numbered import Numbered
@@ -57,7 +57,7 @@ def united(streams: Sequence[Numbered]) -> Numbered:
 
 
 def _frame(events: Any) -> DataFrame:
-    if kind_of(events) is not Kind.SPARK:
+    if kind_of(events) is not FrameKind.SPARK:
         raise UnknownKind(
             f"a {type(events).__module__}.{type(events).__name__} stands among Spark data frames",
             hint="make all streams Spark data frames, or none",

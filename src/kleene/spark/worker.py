@@ -15,19 +15,19 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.errors import KleeneError
-from kleene.frames.arrow import as_integers, with_columns
+from kleene.frames.arrow import as_integers, fitted
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.lang import parse_declarations
 from kleene.lang.format import format_declaration
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
-from kleene.plan.settings import Adapting, Budget, Executor, Policy, Settings, Stream
+from kleene.plan.settings import Settings, from_plain, to_plain
 from kleene.spark.packing import Slices, from_bytes, to_bytes, unpack
-from kleene.spark.slot import RANK, Made, Part, Work, made_in
+from kleene.spark.slot import RANK, OutputChunk, SlotGroup, TaskContext, made_in
 
-# What a task is told: made by `errand`, plain enough to be JSON but for parameters and bytes.
-Errand = Mapping[str, Any]
+# What a task is told: made by `task_spec`, plain enough to be JSON but for parameters and bytes.
+TaskSpec = Mapping[str, Any]
 
 # What leaves a task that serves several outputs: of which query, what, how many rows, and the rows as Arrow bytes.
 ENVELOPE = pa.schema([("query", pa.int32()), ("kind", pa.string()), ("number", pa.int64()), ("rows", pa.binary())])
@@ -37,17 +37,17 @@ ENVELOPE_DDL = "query int, kind string, number bigint, rows binary"
 _MOST_ROWS = 1 << 14
 
 
-def errand(
+def task_spec(
     queries: Sequence[Query],
     schema: Schema,
     columns: pa.Schema,
-    parts: Iterable[Part],
+    parts: Iterable[SlotGroup],
     *,
     several: bool = False,
     output: str | None = None,
     returned: pa.Schema | None = None,
     settings: Settings | None = None,
-) -> Errand:
+) -> TaskSpec:
     """What a task must know.
 
     columns    the events' columns as the driver knows them
@@ -62,11 +62,11 @@ def errand(
         "several": several,
         "output": output,
         "returned": None if returned is None else plain_schema(returned),
-        "settings": _plain_settings(settings or Settings()),
+        "settings": to_plain(settings or Settings()),
     }
 
 
-def task(given: Errand) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def task(given: TaskSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark calls with the packed events of a task, by slot and then by time."""
 
     def on_packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -75,12 +75,12 @@ def task(given: Errand) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
     return on_packed
 
 
-def run(given: Errand, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run(given: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The output of the queries on some slots."""
     work = work_from(given)
     returned = None if given["returned"] is None else _arrow_schema(given["returned"])
     try:
-        with quietly():
+        with without_repeated_warnings():
             for slot, pieces in unpack(batches):
                 for made in made_in(work, slot, pieces):
                     if returned is None:
@@ -92,36 +92,31 @@ def run(given: Errand, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         raise error.with_traceback(None) from None
 
 
-def fitted(rows: pa.Table, columns: pa.Schema) -> pa.Table:
-    """Rows with exactly these columns; timeouts of one query lack those of others."""
-    return with_columns(rows, columns).select(columns.names).cast(columns)
-
-
-def work_from(given: Errand) -> Work:
+def work_from(given: TaskSpec) -> TaskContext:
     """The queries and what is to be done with them, read from what a task was told."""
-    return Work(
+    return TaskContext(
         [Query(**described) for described in given["queries"]],
         schema_from(given["schema"]),
         _arrow_schema(given["columns"]),
         [_part(plain) for plain in given["parts"]],
         several=given["several"],
-        settings=_settings(given["settings"]),
+        settings=from_plain(given["settings"]),
     )
 
 
-def _part(plain: Mapping[str, Any]) -> Part:
+def _part(plain: Mapping[str, Any]) -> SlotGroup:
     slices = plain["slices"]
-    return Part(**{**plain, "slices": None if slices is None else Slices(**slices)})
+    return SlotGroup(**{**plain, "slices": None if slices is None else Slices(**slices)})
 
 
-def _enveloped(made: Made) -> Iterator[pa.RecordBatch]:
+def _enveloped(made: OutputChunk) -> Iterator[pa.RecordBatch]:
     for number, rows in portions(made):
         values = [[made.query], [made.kind], [number], [rows]]
         columns = [pa.array(value, field.type) for value, field in zip(values, ENVELOPE, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=ENVELOPE)
 
 
-def portions(made: Made) -> Iterator[tuple[int, bytes | None]]:
+def portions(made: OutputChunk) -> Iterator[tuple[int, bytes | None]]:
     """What was made, in parts that fit an envelope: how many rows, and the rows."""
     if made.rows is None:
         yield made.number, None
@@ -157,7 +152,7 @@ def chooser(start: int, end: int) -> Callable[[Iterator[pa.RecordBatch]], Iterat
 
 
 def chosen(batches: Iterator[pa.RecordBatch], start: int, end: int) -> Iterator[pa.RecordBatch]:
-    from kleene.engine.overlap import Chooser
+    from kleene.engine.output.overlap import Chooser
 
     choosing = Chooser()
     for batch in batches:
@@ -188,33 +183,6 @@ def schema_from(description: Mapping[str, Any]) -> Schema:
     return Schema(**{**description, "types": types, "made_types": made, "classes": read})
 
 
-def _plain_settings(settings: Settings) -> Mapping[str, Any]:
-    budget = settings.budget
-    return {
-        "without": sorted(settings.without),
-        "graphs": settings.graphs,
-        "matches_per_event": budget.matches_per_event,
-        "runs_per_partition": budget.runs_per_partition,
-        "policy": budget.policy.name,
-        "state_bytes": budget.state_bytes,
-        "drop_duplicates": settings.stream.drop_duplicates,
-        "cache_bytes": settings.stream.cache_bytes,
-        "executor": None if settings.executor is None else settings.executor.name,
-        "adapting": asdict(settings.adapting),
-    }
-
-
-def _settings(plain: Mapping[str, Any]) -> Settings:
-    policy = Policy[plain["policy"]]
-    budget = Budget(plain["matches_per_event"], plain["runs_per_partition"], plain["state_bytes"], policy)
-    stream = Stream(drop_duplicates=plain["drop_duplicates"], cache_bytes=plain["cache_bytes"])
-    executor = None if plain["executor"] is None else Executor[plain["executor"]]
-    adapting = Adapting(**plain["adapting"])
-    return Settings(
-        frozenset(plain["without"]), budget, plain["graphs"], stream=stream, executor=executor, adapting=adapting
-    )
-
-
 def _described(query: Query) -> dict[str, Any]:
     return {
         "text": query.text,
@@ -243,7 +211,7 @@ def _arrow_schema(serialized: bytes) -> pa.Schema:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
+def without_repeated_warnings() -> Iterator[None]:
     """The driver has given the query's warnings; every bucket would give them again."""
     log = logging.getLogger("kleene")
     before = log.level

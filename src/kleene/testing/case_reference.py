@@ -6,10 +6,10 @@ from typing import Any
 
 from kleene.lang.tree import OutputMode
 from kleene.pattern.query import Query
+from kleene.reference.evaluator import reference_match
+from kleene.reference.timeline import ReferenceEvent
 from kleene.testing.case_check import Observed, RowNumber
 from kleene.testing.cases import Case
-from kleene.testing.reference import reference_match
-from kleene.testing.timeline import Event
 
 
 def run_on_reference(case: Case) -> Observed:
@@ -27,7 +27,7 @@ def run_on_reference(case: Case) -> Observed:
 
 def _returned(row: dict[str, Any]) -> dict[str, Any]:
     def shown(value: Any) -> Any:
-        if isinstance(value, Event):
+        if isinstance(value, ReferenceEvent):
             return RowNumber(value.index)
         return tuple(map(shown, value)) if isinstance(value, tuple) else value
 

@@ -14,16 +14,16 @@ from kleene.pattern import Query, Schema
 from kleene.pattern.conditions import Conditions
 from kleene.pattern.nodes import Disjunction, Leaf, Pattern
 from kleene.pattern.query import BoundQuery
+from kleene.reference.evaluator import evaluate, events_of
+from kleene.reference.limits import Limits
+from kleene.reference.timeline import ReferenceEvent
 from kleene.testing.generators import GeneratedCase, schema_of
-from kleene.testing.limits import Limits
-from kleene.testing.reference import evaluate, events_of
-from kleene.testing.timeline import Event
 
 Rows = int | tuple[int, ...] | None
 Bindings = frozenset[tuple[str, Rows]]
 
 
-def bound_case(case: GeneratedCase) -> tuple[BoundQuery, list[Event]]:
+def bound_case(case: GeneratedCase) -> tuple[BoundQuery, list[ReferenceEvent]]:
     table, given = to_table(case.events, Schema(**schema_of(case)))
     schema = schema_on(table.schema, given)
     return Query(case.query_text, params=case.params).bind(schema), events_of(table, schema)[0]
@@ -50,7 +50,7 @@ def _present(pattern: Pattern) -> Iterator[Pattern | None]:
         yield type(pattern)(parts) if len(parts) > 1 else parts[0] if parts else None
 
 
-def matches(logical: Logical, query: BoundQuery, events: Iterable[Event]) -> set[Bindings]:
+def matches(logical: Logical, query: BoundQuery, events: Iterable[ReferenceEvent]) -> set[Bindings]:
     rewritten = replace(
         query,
         pattern=logical.pattern,

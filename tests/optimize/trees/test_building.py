@@ -31,7 +31,7 @@ from kleene.plan.trees import (
     NegNode,
     Node,
     Side,
-    TreeAbsence,
+    Site,
     TreePlan,
     UnionNode,
 )
@@ -69,7 +69,7 @@ def drawn(node: Node) -> str:
             return f"!{absent(absence)}({drawn(child)})"
 
 
-def absent(absence: TreeAbsence) -> str:
+def absent(absence: Site) -> str:
     return absence.scan.component.variable + listed(absence.conditions, "()")
 
 

@@ -21,14 +21,14 @@ from tests.engine.batches import events
 from kleene.pattern import Query, Schema
 from kleene.plan.settings import Settings
 from kleene.spark.packing import from_bytes, to_bytes
-from kleene.spark.slot import Part, Work
+from kleene.spark.slot import SlotGroup, TaskContext
 from kleene.spark.streaming import live_slot, processor
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.live_slot import LiveSlot
-from kleene.spark.streaming.segments import Page
+from kleene.spark.streaming.segments import SlotCheckpoint
 from kleene.spark.streaming.spreading import places
 from kleene.spark.streaming.stateful import SlotProcessor
-from kleene.spark.worker import errand, work_from
+from kleene.spark.worker import task_spec, work_from
 
 # What Spark calls the first of two slots.
 KEY = (places(2)[0],)
@@ -70,7 +70,8 @@ class Store:
 
     # As Spark shows it
 
-    def called(self) -> None:
+    def called(self, what: str) -> None:
+        """A task asks for something: it reads, writes or removes a part of the state, or sets a timer."""
         if self.lives is not None:
             self.lives -= 1
             if self.lives < 0:
@@ -83,17 +84,18 @@ class Store:
         return _Map(self)
 
     def registerTimer(self, milliseconds: int) -> None:  # noqa: N802
-        self.called()
+        self.called("set timer")
         self.timers.add(milliseconds)
 
     def deleteTimer(self, milliseconds: int) -> None:  # noqa: N802
-        self.called()
+        self.called("drop timer")
         assert milliseconds in self.timers, "a slot knows its timers"
         self.timers.discard(milliseconds)
 
     @property
     def nbytes(self) -> int:
-        return sum(map(len, self.parts.values()))
+        """Without what is written once: the page, and what the columns mean."""
+        return sum(len(data) for (kind, _, _), data in self.parts.items() if kind != live_slot.MEANING)
 
     @property
     def segments(self) -> list[int]:
@@ -105,11 +107,11 @@ class _Value:
         self._store = store
 
     def get(self) -> tuple[bytes] | None:
-        self._store.called()
+        self._store.called("get")
         return None if self._store.page is None else (self._store.page,)
 
     def update(self, value: tuple[bytes]) -> None:
-        self._store.called()
+        self._store.called("put")
         self._store.page = value[0]
 
 
@@ -118,24 +120,25 @@ class _Map:
         self._store = store
 
     def getValue(self, key: tuple[str, int, int]) -> tuple[bytes] | None:  # noqa: N802
-        self._store.called()
+        self._store.called("get")
         return (self._store.parts[key],) if key in self._store.parts else None
 
     def updateValue(self, key: tuple[str, int, int], value: tuple[bytes]) -> None:  # noqa: N802
-        self._store.called()
+        self._store.called("put")
         assert key not in self._store.parts, "nothing is written twice"
         self._store.parts[key] = value[0]
-        self._store.wrote += len(value[0])
+        if key[0] != live_slot.MEANING:
+            self._store.wrote += len(value[0])
 
     def removeKey(self, key: tuple[str, int, int]) -> None:  # noqa: N802
         """What is not there may be removed: a live slot does not know what others have removed."""
-        self._store.called()
+        self._store.called("remove")
         self._store.parts.pop(key, None)
 
     def keys(self) -> Iterator[tuple[str, int, int]]:
         # In an order of Spark's own.
         for key in sorted(self._store.parts, key=lambda key: (key[2], -key[1])):
-            self._store.called()
+            self._store.called("list")
             yield key
 
 
@@ -160,7 +163,7 @@ class Worker(processor._Live):
         super().__init__()
         self._counted = counted
 
-    def slot(self, work: Work, part: Part, slot: int, kept: Any) -> LiveSlot:
+    def slot(self, work: TaskContext, part: SlotGroup, slot: int, kept: Any) -> LiveSlot:
         before = {id(live): live.page.update for live in self._slots.values()}
         live = super().slot(work, part, slot, kept)
         if live.page.update:
@@ -195,8 +198,8 @@ class Slot:
     counted: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        part = Part(tuple(range(len(self.queries))), tuple(self.columns.names), 0, 1)
-        told = errand(self.queries, self.schema, self.columns, [part], several=self.several, settings=self.settings)
+        part = SlotGroup(tuple(range(len(self.queries))), tuple(self.columns.names), 0, 1)
+        told = task_spec(self.queries, self.schema, self.columns, [part], several=self.several, settings=self.settings)
         self.told = {**told, "bad_slot": 1, "pace": (self.pace.steps, self.pace.milliseconds)}
         self.serves = processor.serves_of(work_from(told), part)
         self.store = Store()
@@ -205,9 +208,9 @@ class Slot:
         self.given: dict[str, list[pa.Table]] = {}
 
     @property
-    def page(self) -> Page:
+    def page(self) -> SlotCheckpoint:
         assert self.store.page is not None
-        return Page.from_bytes(self.store.page, self.serves)
+        return SlotCheckpoint.from_bytes(self.store.page, self.serves)
 
     def rows(self, kind: str) -> list[str]:
         return sorted(text for table in self.given.get(kind, ()) for text in content(table))
@@ -283,8 +286,8 @@ class Slot:
         timer, watermark = self.page.timer, self.pace.watermark(milliseconds)
         assert self.store.timers == (set() if timer is None else {timer}), "Spark wakes the slot when it says"
         assert timer is None or timer > milliseconds, "a timer is not of the past"
-        for run in live._runs:
-            assert run.deadline is None or watermark is None or run.deadline > watermark
+        deadline = live.graph.deadline
+        assert deadline is None or watermark is None or deadline > watermark
         assert self.metrics()["kept_bytes"] == self.store.nbytes, "a slot knows what is kept of it"
 
     def metrics(self) -> dict[str, int]:
@@ -303,3 +306,12 @@ def slot_of(*texts: str, **options: Any) -> Slot:
 def given_at(slot: Slot, kind: str, moments: Iterable[int]) -> list[int]:
     """The moments of Spark's at which time alone makes the slot give something."""
     return [now for now in moments if any(made == kind for made, _ in slot.batch(None, now))]
+
+
+def fed(slot: Slot, batches: int, each: int, jitter: int = 5) -> Iterator[pa.Table]:
+    """A long stream: so many events in each batch, ten steps on."""
+    for number in range(batches):
+        times = [10 * number + slot.draw.randint(0, 9 + jitter) for _ in range(each)]
+        rows = events(" ".join(f"{slot.draw.choice('abc')}{time}/{slot.draw.randint(0, 3)}" for time in times))
+        slot.batch(rows, max(0, 10 * (number - 1)))
+        yield rows

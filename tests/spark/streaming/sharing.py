@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.spark.comparing import ROOM
 
-from kleene.engine.timeline import integers
-from kleene.engine.windows import has_negated_end
+from kleene.engine.intake.timeline import integers
 from kleene.errors import KleeneError
 from kleene.optimize.planner import plan_query
 from kleene.pattern.query import BoundQuery
@@ -29,7 +28,7 @@ from kleene.spark.packing import PACKED, from_bytes, to_bytes
 from kleene.spark.slot import named
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.stateful import SlotProcessor
-from kleene.spark.worker import ENVELOPE, ENVELOPE_DDL, Errand, work_from
+from kleene.spark.worker import ENVELOPE, ENVELOPE_DDL, TaskSpec, work_from
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,15 +49,15 @@ def waits_for_the_end(query: BoundQuery) -> bool:
     """Whether something is decided when a window closes that time does not close."""
     if query.window is not None and not query.window.events:
         return False
-    return query.timeouts is not None or any(map(has_negated_end, plan_query(query).alternatives))
+    return query.timeouts is not None or plan_query(query).has_negated_end
 
 
 class ManyProcessor(SlotProcessor):
     """The operator for many runs, each with what its tasks are told."""
 
-    def __init__(self, errands: Sequence[Errand]) -> None:
-        super().__init__({})
-        self._errands = errands
+    def __init__(self, task_specs: Sequence[TaskSpec]) -> None:
+        super().__init__({"parts": []})
+        self._errands = task_specs
 
     def _slot(self, key: Any) -> int:
         return int(key[0])
@@ -90,14 +89,16 @@ def run_on_stream(
     """What the first query of each run gives, by number and kind; an error is a kind, too."""
     from kleene.spark.streaming import live
 
-    errands = [made.errand() for made in prepared]
-    arrivals = _arrivals(prepared, errands, random.Random(seed))
+    task_specs = [made.task_spec() for made in prepared]
+    arrivals = _arrivals(prepared, task_specs, random.Random(seed))
     write_batches(arrivals, folder / "in", random.Random(seed), batches)
     spark.conf.set(live.STATE_STORE, live.ROCKSDB)
     read = spark.readStream.schema("slot int, begin bigint, events binary, at timestamp")
     events = read.option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     timed = events.withWatermark("at", f"{DELAY} milliseconds").select("slot", "begin", "events")
-    made = timed.groupBy("slot").transformWithStateInPandas(ManyProcessor(errands), ENVELOPE_DDL, "Append", "EventTime")
+    made = timed.groupBy("slot").transformWithStateInPandas(
+        ManyProcessor(task_specs), ENVELOPE_DDL, "Append", "EventTime"
+    )
     found: dict[tuple[int, str], list[pa.Table]] = {}
 
     def collect(batch: Any, _: int) -> None:
@@ -118,7 +119,7 @@ def _union(left: DataFrame, right: DataFrame) -> DataFrame:
     return left.union(right)
 
 
-def _arrivals(prepared: Sequence[PreparedStream], errands: Sequence[Errand], draw: random.Random) -> list[Arrival]:
+def _arrivals(prepared: Sequence[PreparedStream], task_specs: Sequence[TaskSpec], draw: random.Random) -> list[Arrival]:
     """Every packed event with the millisecond at which it happens, in the order in which they come."""
     from pyspark.sql import functions
 
@@ -129,7 +130,7 @@ def _arrivals(prepared: Sequence[PreparedStream], errands: Sequence[Errand], dra
     # A plan of hundreds of parts takes Spark longer than several jobs.
     parts = [frames[first : first + AT_A_TIME] for first in range(0, len(frames), AT_A_TIME)]
     packed = [row for part in parts for row in reduce(_union, part).toArrow().to_pylist()]
-    works = [(work_from(errand), Pace(*errand["pace"]), errand["bad_slot"]) for errand in errands]
+    works = [(work_from(task_spec), Pace(*task_spec["pace"]), task_spec["bad_slot"]) for task_spec in task_specs]
     arrivals: list[Arrival] = []
     for row in packed:
         number, own = divmod(row["slot"], ROOM)

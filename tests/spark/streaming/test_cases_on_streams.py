@@ -1,4 +1,7 @@
-"""Every case file on a Spark stream, with the answer that it has as a table; all cases share one stream."""
+"""Case files on a Spark stream, with the answers that they have as tables; all cases share one stream.
+
+Every fifth one; `make soak` has all.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.case_rows import NotApplicable, observed, schema_of, warning_codes
+from tests.soaking import some_of
 from tests.spark.streaming.sharing import BOUNDED, run_on_stream, waits_for_the_end
 from tests.spark.test_cases_on_spark import CASES, frames
 
@@ -21,11 +25,13 @@ if TYPE_CHECKING:
 
     from kleene.spark.streaming.preparing import PreparedStream
 
+pytestmark = pytest.mark.slow
+
 ran: set[str] = set()
 not_run: dict[str, str] = {}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.place} {case.name}")
+@pytest.mark.parametrize("case", some_of(CASES, 5), ids=lambda case: f"{case.place} {case.name}")
 def test_case(case: Case, answers: Callable[[Case], Observed]) -> None:
     try:
         check_case(case, answers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from unittest import mock
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.engine.agreement import content
 from tests.engine.batches import events, words
-from tests.spark.streaming.driving import FAR, Gone, Slot, given_at, slot_of
+from tests.spark.streaming.driving import FAR, Gone, Slot, fed, given_at, slot_of
 
 from kleene.engine.engine import Engine
 from kleene.errors import BadSnapshot
@@ -103,16 +102,7 @@ def test_while_nothing_is_known_of_time_nothing_is_late() -> None:
 KEYED = "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [id] } WITHIN 40"
 
 
-def fed(slot: Slot, batches: int, each: int, jitter: int = 5) -> Iterator[pa.Table]:
-    """A long stream: so many events in each batch, ten steps on."""
-    for number in range(batches):
-        times = [10 * number + slot.draw.randint(0, 9 + jitter) for _ in range(each)]
-        rows = events(" ".join(f"{slot.draw.choice('abc')}{time}/{slot.draw.randint(0, 3)}" for time in times))
-        slot.batch(rows, max(0, 10 * (number - 1)))
-        yield rows
-
-
-@pytest.mark.parametrize("text", [KEYED, "PATTERN A a & C c WHERE [id] WITHIN 40"], ids=["engine", "replayed"])
+@pytest.mark.parametrize("text", [KEYED, "PATTERN A a & C c WHERE [id] WITHIN 40"], ids=["line", "tree"])
 def test_what_an_update_writes_follows_what_it_brought(text: str) -> None:
     slot = slot_of(text, workers=2)
     segments = []
@@ -248,8 +238,8 @@ def test_a_worker_that_failed_while_it_replayed_left_nothing() -> None:
     at(slot, 1).batch(events("a2"), 0)
     replay = Engine.replay
 
-    def failing(engine: Engine, rows: pa.Table, watermark: int | None) -> None:
-        replay(engine, rows, watermark)
+    def failing(engine: Engine, rows: pa.Table, watermark: int | None, *, gives: bool) -> None:
+        replay(engine, rows, watermark, gives=gives)
         raise Gone
 
     slot.store.begin()
@@ -334,43 +324,8 @@ def test_a_group_at_the_end_is_whole_when_its_window_has_closed() -> None:
     assert found(slot) == ["b1 a2 a3"]
 
 
-@pytest.mark.parametrize(
-    ("maker", "reader"),
-    [
-        ("SEQ(A a, B b)", "SEQ(S s, C c)"),
-        ("SEQ(A a, !(B b))", "SEQ(C c, S s)"),
-        ("SEQ(A a, B b)", "SEQ(C c, !(S s))"),
-        ("SEQ(A a, B b)", "SEQ(!(S s), C c)"),
-    ],
-)
-def test_queries_that_feed_each_other_share_a_slot(maker: str, reader: str) -> None:
-    made = Query(f"PATTERN {maker} WHERE [id] WITHIN 10 RETURN a.id AS id INTO S", name="made")
-    read = Query(f"PATTERN {reader} WHERE [id] WITHIN 20", name="read")
-    slot = Slot([made, read], Schema(), events("").schema, several=True, workers=3, failing=0.2)
-    rows = pa.concat_tables(list(fed(slot, batches=8, each=6)))
-    slot.batch(None, FAR)
-    expected = evaluate(rows, [made, read], several=True).matches
-    assert slot.rows("matches") == sorted(content(expected))
-    assert set(expected.column("query").to_pylist()) == {"made", "read"}
-
-
-@pytest.mark.parametrize(
-    "reader", ["SEQ(S s, C c)", "SEQ(C c, S s)", "SEQ(A a, !(S s), C c)", "SEQ(C c, !(S s))", "S s & B b", "S s"]
-)
-def test_timeouts_feed_a_query_in_a_slot(reader: str) -> None:
-    made = Query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5 TIMEOUTS INTO S", name="made")
-    read = Query(f"PATTERN {reader} WHERE [id] WITHIN 20", name="read")
-    slot = Slot([made, read], Schema(), events("").schema, several=True, workers=3, failing=0.2)
-    rows = pa.concat_tables(list(fed(slot, batches=10, each=6)))
-    slot.batch(None, FAR)
-    expected = evaluate(rows, [made, read], several=True)
-    assert slot.rows("matches") == sorted(content(expected.matches))
-    assert slot.rows("timeouts") == sorted(content(expected.timeouts))
-    assert set(expected.matches.column("query").to_pylist()) == {"made", "read"}
-
-
 def test_several_queries_share_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some of which need snapshots, and some none; one that no engine runs is evaluated again and again."""
+    """Some of which need snapshots, and some none: on stacks, on the automaton, on a tree."""
     monkeypatch.setattr(live_slot, "_LEAST_LOG", 0)
     texts = [
         KEYED,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.agreement import content
+from tests.soaking import SOAKING, some_of
 from tests.spark.comparing import to_spark
 from tests.spark.streaming.sharing import BOUNDED, run_on_stream, waits_for_the_end
 from tests.spark.test_random_pairs import Pair, pairs
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
     from kleene.spark.streaming.preparing import PreparedStream
 
-PAIRS = 4
+pytestmark = pytest.mark.slow
+
+PAIRS = 4 if SOAKING else 2
 
 
 def on_stream(spark: SparkSession, pair: Pair, refused: Counter[str]) -> PreparedStream | None:
@@ -41,7 +44,7 @@ def on_stream(spark: SparkSession, pair: Pair, refused: Counter[str]) -> Prepare
     return made
 
 
-@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.parametrize("half", some_of([0, 1], 2))
 def test_pairs(spark: SparkSession, tmp_path: Path, half: int, record_property: Callable[[str, object], None]) -> None:
     strata = [*STRATA, "timeouts", "timeouts_mixed_ends", "non_overlap_mixed_ends", "compressed_mixed_ends"][half::2]
     given = [pair for stratum in strata for pair in pairs(stratum, PAIRS)]
@@ -58,5 +61,5 @@ def test_pairs(spark: SparkSession, tmp_path: Path, half: int, record_property: 
         assert late == sorted(content(pair.expected.timeouts)), pair.query.text
         matching += bool(rows or late)
     record_property("counted", f"on one stream: {len(usable)} pairs, {matching} with a match; not run: {dict(refused)}")
-    assert len(usable) >= 50
-    assert matching >= 25
+    assert len(usable) >= 12 * PAIRS
+    assert matching >= 6 * PAIRS

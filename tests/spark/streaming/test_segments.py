@@ -20,11 +20,11 @@ from tests.spark.streaming.driving import Slot, slot_of
 from kleene.errors import BadSnapshot
 from kleene.spark.packing import from_bytes, to_bytes
 from kleene.spark.streaming import live_slot, segments
-from kleene.spark.streaming.segments import Page, read_segment, write_segment
+from kleene.spark.streaming.segments import SlotCheckpoint, read_segment, write_segment
 
 DATA = Path(__file__).parent / "data"
 SERVES: dict[str, Any] = {"queries": ["pairs 0123456789abcdef", "other fedcba9876543210"], "buckets": 4}
-PAGE = Page(
+PAGE = SlotCheckpoint(
     "0011223344556677", SERVES, update=7, recent=("aa", "bb", "cc"), based=3, watermark=-12, timer=1_700_000_000_123
 )
 
@@ -32,9 +32,9 @@ PAGE = Page(
 # Pages --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [PAGE, Page("life", SERVES), replace(PAGE, watermark=None)])
-def test_a_page_survives(page: Page) -> None:
-    again = Page.from_bytes(page.to_bytes(), SERVES)
+@pytest.mark.parametrize("page", [PAGE, SlotCheckpoint("life", SERVES), replace(PAGE, watermark=None)])
+def test_a_page_survives(page: SlotCheckpoint) -> None:
+    again = SlotCheckpoint.from_bytes(page.to_bytes(), SERVES)
     assert replace(again, recent=tuple(again.recent)) == page
 
 
@@ -43,7 +43,7 @@ def test_a_page_knows_its_last_updates_by_name() -> None:
     assert [update for update in range(12) if PAGE.knows(update, "bb")] == [6]
     assert not PAGE.knows(4, "aa")
     assert not PAGE.knows(8, "cc")
-    assert Page("life", SERVES).name is None
+    assert SlotCheckpoint("life", SERVES).name is None
 
 
 def test_a_page_stays_small() -> None:
@@ -69,7 +69,7 @@ def test_a_page_stays_small() -> None:
 )
 def test_a_page_of_something_else_is_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(BadSnapshot) as raised:
-        Page.from_bytes(PAGE.to_bytes(), {**SERVES, **changed})
+        SlotCheckpoint.from_bytes(PAGE.to_bytes(), {**SERVES, **changed})
     assert said in raised.value.message
     assert raised.value.code == "KL511"
     assert "begin with a new checkpoint" in str(raised.value.hint)
@@ -110,7 +110,7 @@ BLOBS = pytest.mark.parametrize("blob", [PAGE.to_bytes(), write_segment(events("
 def read(blob: bytes, of: bytes) -> None:
     """Read a blob as what another one is."""
     if of == PAGE.to_bytes():
-        Page.from_bytes(blob, SERVES)
+        SlotCheckpoint.from_bytes(blob, SERVES)
     else:
         read_segment(blob)
 

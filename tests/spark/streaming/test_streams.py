@@ -20,7 +20,9 @@ from kleene.errors import BadSnapshot, NoDelay, NotOnStreams, UnboundedState
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kleene.spark.streaming.live import Found
+    from kleene.spark.streaming.live import MicroBatch
+
+pytestmark = [pytest.mark.slow, pytest.mark.sparks_own]
 
 COLUMNS = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("id", pa.int64())])
 PAIRS = kleene.query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10", name="pairs")
@@ -53,7 +55,7 @@ class Gathered:
     def __init__(self) -> None:
         self.batches: dict[int, dict[str, list[dict[str, Any]]]] = {}
 
-    def __call__(self, found: Found, batch: int) -> None:
+    def __call__(self, found: MicroBatch, batch: int) -> None:
         frames = {query.name: found.matches(query.name) for query in found.queries}
         frames |= {"late": found.late, "bad": found.bad_rows}
         wanted = {
@@ -185,7 +187,7 @@ def test_time_moves_on_while_nothing_comes(spark: SparkSession, tmp_path: Path) 
     settings = kleene.Settings(stream=kleene.Stream(delay="0 seconds", idle="2 seconds"))
     running = kleene.live(folder.events, pairs, settings=settings).start(found, checkpoint=str(tmp_path / "state"))
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240
         while not found.of("pairs") and time.monotonic() < deadline and running.isActive:
             time.sleep(0.2)
     finally:

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.spark.streaming.test_streams import Folder
 
 import kleene
@@ -13,7 +14,9 @@ import kleene
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kleene.spark.streaming.live import Found
+    from kleene.spark.streaming.live import MicroBatch
+
+pytestmark = pytest.mark.slow
 
 EACH, FILES = 1200, 4
 QUERY = kleene.query("PATTERN A a ; (B b & C c) ; D d WHERE a.id < d.id AND b.id < c.id WITHIN 30", name="tree")
@@ -38,7 +41,7 @@ def test_a_plan_changes_at_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     found: dict[int, list[str]] = {}
     changes: dict[int, int] = {}
 
-    def gather(made: Found, batch: int) -> None:
+    def gather(made: MicroBatch, batch: int) -> None:
         found[batch] = [row["match_id"] for row in made.matches("tree").toArrow().to_pylist()]
         changes[batch] = sum(slot.values["plan_changes"] for slot in made.measured)
 

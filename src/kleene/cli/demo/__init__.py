@@ -28,7 +28,7 @@ def query_text(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Found:
+class DemoResult:
     """What one query of the demo found."""
 
     matches: pa.Table
@@ -72,16 +72,16 @@ def _frame(path: Path) -> Any:
     return brief_session().read.parquet(str(path.resolve()))
 
 
-def _find(source: Any, query: Query) -> Found:
+def _find(source: Any, query: Query) -> DemoResult:
     began = time.perf_counter()
     matches = match(source, query)
     if not isinstance(matches, pa.Table):
         matches = matches.toArrow()
     matches = matches.sort_by([("start", "ascending"), ("end", "ascending")])
-    return Found(matches, time.perf_counter() - began)
+    return DemoResult(matches, time.perf_counter() - began)
 
 
-def _show(query: Query, found: Found, planted: int, target: Path) -> None:
+def _show(query: Query, found: DemoResult, planted: int, target: Path) -> None:
     print(f"\n{query.name}")
     for line in query.format().splitlines():
         if not line.startswith("DECLARE"):

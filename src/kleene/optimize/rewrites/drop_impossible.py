@@ -27,8 +27,8 @@ _Names = frozenset[str]
 
 def drop_impossible(logical: Logical, query: BoundQuery) -> Logical:
     named = _names(logical.pattern)
-    spoken_of = frozenset(name for clause in logical.positive for name in variables(clause))
-    pattern = _Possible(logical.positive, query).part(logical.pattern, spoken_of - named, _always(logical.pattern))
+    tested = frozenset(name for clause in logical.positive for name in variables(clause))
+    pattern = _Possible(logical.positive, query).part(logical.pattern, tested - named, _always(logical.pattern))
     return _without(replace(logical, pattern=pattern), named - _names(pattern))
 
 

@@ -84,11 +84,11 @@ def _of_both(clauses: Iterable[Clause], merging: Merging) -> tuple[Clause, ...]:
     without_merged = merging.only_merged | {merging.merged}
     either = without_kept | without_merged
     for clause in clauses:
-        spoken_of = variables(clause)
-        if spoken_of.isdisjoint(either):
+        tested = variables(clause)
+        if tested.isdisjoint(either):
             left.append(clause)
             continue
-        named = spoken_of & {merging.kept, merging.merged}
+        named = tested & {merging.kept, merging.merged}
         if truth(clause, without_kept) and truth(clause, without_merged):
             continue  # it compares the branches with each other, and no match has both
         if not named:

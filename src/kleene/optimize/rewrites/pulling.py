@@ -11,7 +11,7 @@ from kleene.optimize.rewrites.renaming import Meaning, meaning, renamed
 from kleene.optimize.trees.logical import Logical
 from kleene.pattern import nodes
 from kleene.pattern.expressions import variables
-from kleene.pattern.nodes import Conjunction, Disjunction, EventClass, Kind, Leaf, Pattern
+from kleene.pattern.nodes import ComponentKind, Conjunction, Disjunction, EventClass, Leaf, Pattern
 
 # The leaves of a branch that could be pulled, each with what is left of the branch.
 Leaves = Callable[[Pattern], Iterator[tuple[Leaf, Pattern]]]
@@ -95,7 +95,7 @@ def _alike(disjunction: Disjunction, leaves: Leaves, asked: _Asked) -> Iterator[
     for number, branch in enumerate(disjunction.parts):
         for leaf, rest in leaves(branch):
             component = leaf.component
-            if component.kind is Kind.SINGLE and not component.negated and _stands_alone(rest):
+            if component.kind is ComponentKind.SINGLE and not component.negated and _stands_alone(rest):
                 alike = component.classes, asked.get(component.variable, frozenset())
                 groups.setdefault(alike, []).append(_Candidate(number, leaf, rest))
     for group in groups.values():
@@ -108,7 +108,7 @@ def _stands_alone(part: Pattern) -> bool:
     A negation or a closure at an edge is bounded by what stands outside, and may not be nested without it.
     """
     if isinstance(part, Leaf):
-        return not part.component.negated and part.component.kind is not Kind.CLOSURE
+        return not part.component.negated and part.component.kind is not ComponentKind.CLOSURE
     if isinstance(part, Conjunction | Disjunction):
         return all(map(_stands_alone, part.parts))
     return _stands_alone(part.parts[0]) and _stands_alone(part.parts[-1])

@@ -15,9 +15,9 @@ from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
 from kleene.optimize.trees.placing import fits_leaf, is_lookup, unless_implied
 from kleene.optimize.trees.shape import Order, Shape, Where
-from kleene.optimize.trees.shapes import Between, SequenceParts, default_shape, numbers, sequence_parts
+from kleene.optimize.trees.shapes import GapSite, SequenceParts, default_shape, numbers, sequence_parts
 from kleene.pattern.expressions import Clause, variables
-from kleene.pattern.nodes import Component, Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence, components
+from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence, components
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.plan.check_trees import holds_when_absent
@@ -30,7 +30,7 @@ from kleene.plan.trees import (
     NegNode,
     Node,
     Side,
-    TreeAbsence,
+    Site,
     TreePlan,
     UnionNode,
     bound,
@@ -130,16 +130,16 @@ class _Skeleton:
                 node = NegNode(node, self.absence(between))
         return node
 
-    def absence(self, negation: Between) -> TreeAbsence:
+    def absence(self, negation: GapSite) -> Site:
         conditions = self.logical.negative.get(negation.component.variable, ())
-        return TreeAbsence(Scan(negation.component), negation.gap, unless_implied(conditions, self.key))
+        return Site(Scan(negation.component), negation.gap, unless_implied(conditions, self.key))
 
-    def group(self, child: Node, closure: Between) -> GroupNode:
+    def group(self, child: Node, closure: GapSite) -> GroupNode:
         members = self.logical.members.get(closure.component.variable, ())
         return GroupNode(child, Scan(closure.component), closure.gap, unless_implied(members, self.key))
 
 
-def _on_top(pattern: Pattern, shape: Shape | None) -> Iterator[Between]:
+def _on_top(pattern: Pattern, shape: Shape | None) -> Iterator[GapSite]:
     if isinstance(pattern, Leaf):
         return
     assert shape is not None
@@ -170,7 +170,7 @@ class _Placing:
     def settled(self, node: Node, clauses: list[Clause]) -> Node:
         """The node with these clauses tested in it or below, each of which it can test."""
         match node:
-            case LeafNode(scan=scan) if scan.component.kind is Kind.SINGLE:
+            case LeafNode(scan=scan) if scan.component.kind is ComponentKind.SINGLE:
                 return LeafNode(Scan(scan.component, tuple(clauses)))
             case LeafNode():
                 return replace(node, tests=tuple(clauses))

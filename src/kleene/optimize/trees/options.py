@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import product, zip_longest
 
 from kleene.optimize.trees.logical import Logical
-from kleene.pattern.nodes import Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence
+from kleene.pattern.nodes import ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence
 from kleene.pattern.query import BoundQuery
 
 
@@ -57,4 +57,6 @@ def _flat(kind: type[Sequence | Conjunction | Disjunction], parts: Iterable[Patt
 def _is_open(pattern: Pattern) -> bool:
     """Whether a part of a disjunction begins or ends with what has its neighbour, or the window's bound, outside."""
     ends = (pattern.parts[0], pattern.parts[-1]) if isinstance(pattern, Sequence) else (pattern,)
-    return any(isinstance(end, Leaf) and (end.component.negated or end.component.kind is Kind.CLOSURE) for end in ends)
+    return any(
+        isinstance(end, Leaf) and (end.component.negated or end.component.kind is ComponentKind.CLOSURE) for end in ends
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references
-from kleene.pattern.nodes import Component, Kind
+from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 from kleene.plan.implied import implied_by_key
@@ -23,7 +23,7 @@ def unless_implied(clauses: Iterable[Clause], key: tuple[str, ...]) -> tuple[Cla
 
 def fits_leaf(clause: Clause, component: Component) -> bool:
     """Whether a leaf has a place for a clause on its variable: the mask of a single event names no absent one."""
-    return component.kind is not Kind.SINGLE or all(
+    return component.kind is not ComponentKind.SINGLE or all(
         isinstance(r, Attribute) and r.variable == component.variable and r.which is Which.SINGLE
         for r in references(clause)
     )

@@ -13,7 +13,7 @@ from itertools import combinations, product
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.shape import Order, Shape, Where
 from kleene.pattern.expressions import Clause, variables
-from kleene.pattern.nodes import Component, Conjunction, Disjunction, Kind, Leaf, Pattern, Sequence, components
+from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence, components
 from kleene.plan.implied import implied_by_key
 from kleene.plan.trees import Gap
 
@@ -24,7 +24,7 @@ Shapes = tuple[Shape | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class GapSite:
     """A negated component or a closure of a sequence."""
 
     component: Component
@@ -38,33 +38,33 @@ class SequenceParts:
     """The parts that joins combine, which an `Order` numbers, and what stands between them."""
 
     joined: tuple[Pattern, ...]
-    negations: tuple[Between, ...]
-    closures: tuple[Between, ...]
+    negations: tuple[GapSite, ...]
+    closures: tuple[GapSite, ...]
 
 
 def sequence_parts(sequence: Sequence) -> SequenceParts:
     joined: list[Pattern] = []
-    negations: list[Between] = []
-    closures: list[Between] = []
+    negations: list[GapSite] = []
+    closures: list[GapSite] = []
     for place, part in enumerate(sequence.parts):
         if not isinstance(part, Leaf) or not _is_between(part.component):
             joined.append(part)
             continue
         gap = Gap(_nearest(reversed(sequence.parts[:place])), _nearest(sequence.parts[place + 1 :]))
         found = negations if part.component.negated else closures
-        found.append(Between(part.component, len(joined), gap))
+        found.append(GapSite(part.component, len(joined), gap))
     return SequenceParts(tuple(joined), tuple(negations), tuple(closures))
 
 
 def _is_between(component: Component) -> bool:
-    return component.negated or component.kind is Kind.CLOSURE
+    return component.negated or component.kind is ComponentKind.CLOSURE
 
 
 def _nearest(parts: Iterable[Pattern]) -> tuple[str, ...]:
     """The variables of the nearest part that is present: a closure may be empty, so what is behind it counts, too."""
     found: list[str] = []
     for part in parts:
-        closure = part.component if isinstance(part, Leaf) and part.component.kind is Kind.CLOSURE else None
+        closure = part.component if isinstance(part, Leaf) and part.component.kind is ComponentKind.CLOSURE else None
         if closure is not None:
             found.append(closure.variable)
             if closure.minimum:
@@ -153,7 +153,7 @@ class _Needs:
 def _needs(logical: Logical, key: tuple[str, ...]) -> _Needs:
     every = tuple(components(logical.pattern))
     present = frozenset(component.variable for component in every if not component.negated)
-    closures = frozenset(c.variable for c in every if c.kind is Kind.CLOSURE)
+    closures = frozenset(c.variable for c in every if c.kind is ComponentKind.CLOSURE)
     named = {}
     for component in every:
         if _is_between(component):
@@ -224,7 +224,7 @@ def _placed(
 
 
 def _closure_places(
-    closure: Between, parts: SequenceParts, order: Order, below: Shapes, needs: _Needs, in_conjunction: bool
+    closure: GapSite, parts: SequenceParts, order: Order, below: Shapes, needs: _Needs, in_conjunction: bool
 ) -> tuple[Where, ...]:
     """Under a conjunction an event of the group may still be used elsewhere in the match: then it is no member."""
     name = closure.component.variable
@@ -235,7 +235,7 @@ def _closure_places(
     return (Where.JOIN, Where.TOP) if needs.named[name] <= known else (Where.TOP,)
 
 
-def _negation_places(negation: Between, parts: SequenceParts, shape: Shape, needs: _Needs) -> tuple[Where, ...]:
+def _negation_places(negation: GapSite, parts: SequenceParts, shape: Shape, needs: _Needs) -> tuple[Where, ...]:
     """Beside a closure the neighbour is known when the group is; at an end the bound is the whole match's."""
     grouped = any(closure.after == negation.after for closure in parts.closures)
     if grouped or not 0 < negation.after < len(parts.joined):

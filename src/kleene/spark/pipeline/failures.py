@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,11 @@ from kleene.spark.pipeline.values import scrubbed
 _CONDITION = re.compile(r"\[[A-Z][A-Z_0-9.]+\]\s*([^\n]*)")
 # How Spark begins what it says of a stream that failed.
 _STREAM = re.compile(r"Query \[[^\]]*\] terminated with exception: ")
+# How Py4J begins what it says of Java's failures, and how Java begins what led to them.
+_CALLING = "An error occurred while calling"
+_CAUSE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)+[\w$]+: ([^\n]+)", re.MULTILINE)
 _STATE = re.compile(r"\s*SQLSTATE: \w+\s*\Z")
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|There is not enough space on the disk")
 _OWN = re.compile(r"error\[KL\d+\]")
 
 
@@ -27,11 +32,34 @@ def is_ours(problem: BaseException) -> bool:
 
 
 def essence(problem: BaseException, secrets: Iterable[str] = ()) -> str:
-    """The message after Spark's own name for the failure, or else the first line."""
+    """The message after Spark's own name for the failure, or else the first line; a full disk before all that."""
+    full = _full(problem)
+    if full is not None:
+        return full
     text = _STREAM.sub("", str(problem).replace("[STREAM_FAILED]", "", 1)).strip()
     named = _CONDITION.search(text)
-    said = named[1] if named is not None and named[1] else next(iter(text.strip().splitlines()), "no message")
+    said = named[1] if named is not None and named[1] else _first_line(text)
     return scrubbed(_STATE.sub("", said).strip().rstrip("."), secrets)
+
+
+def _first_line(text: str) -> str:
+    """Of a failure that Java gave no name the last cause, for the first line says only which call it was."""
+    causes = _CAUSE.findall(text) if text.startswith(_CALLING) else []
+    return str(causes[-1]) if causes else next(iter(text.splitlines()), "no message")
+
+
+def _full(problem: BaseException) -> str | None:
+    """What the system says of a disk that is full, wherever in Spark's causes it stands; None when it is not that."""
+    if isinstance(problem, OSError):
+        return problem.strerror if problem.errno in (errno.ENOSPC, errno.EDQUOT) else None
+    # PySpark keeps Java's causes beside the message, and not in it.
+    found = _FULL.search(f"{problem} {getattr(problem, '_stackTrace', '')}")
+    return None if found is None else found[0]
+
+
+def room_hint(problem: BaseException) -> str | None:
+    """What to do about a full disk; None when it is something else."""
+    return None if _full(problem) is None else "make room, and run again: a stream goes on where it stopped"
 
 
 @contextmanager
@@ -44,5 +72,5 @@ def spark_failures(secrets: Iterable[str]) -> Iterator[None]:
     except Exception as problem:
         if not is_sparks(problem) or is_ours(problem):
             raise
-        hint = "KLEENE_DEBUG=1 shows all that Spark said"
+        hint = room_hint(problem) or "KLEENE_DEBUG=1 shows all that Spark said"
         raise SparkFailed(f"Spark stopped: {essence(problem, secrets)}", hint=hint) from problem

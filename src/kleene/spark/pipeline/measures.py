@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from kleene.pattern.clock import Clock, ClockKind
 from kleene.spark.streaming.event_time import Pace
+from kleene.spark.streaming.heartbeats import is_heartbeats
 from kleene.spark.streaming.live_slot import HELD
 
 if TYPE_CHECKING:
-    from kleene.spark.streaming.live import Found
+    from kleene.spark.streaming.live import MicroBatch
 
 # What only slots know; outputs are counted as they are written.
 _DONE = ("events", "duplicates", "dropped", "plan_changes")
@@ -39,7 +40,7 @@ class Counted:
     types: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @staticmethod
-    def of(found: Found, batch: int) -> Counted:
+    def of(found: MicroBatch, batch: int) -> Counted:
         names = [query.name for query in found.queries]
         outputs = {
             kind: {name: found.number(kind, name) for name in names} for kind in ("matches", "timeouts", "compressed")
@@ -57,7 +58,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchMeasures:
     """A batch that is done: what it made, and Spark's progress in it."""
 
     made: Counted
@@ -67,9 +68,8 @@ class Batch:
     @property
     def rows(self) -> int:
         """How many rows the sources gave; heartbeats of an idle stream are none."""
-        sources = self.progress.get("sources", ())
-        given = [source for source in sources if not source.get("description", "").startswith("Rate")]
-        return sum(int(source.get("numInputRows", 0)) for source in given)
+        sources = [source for source in self.progress.get("sources", ()) if not is_heartbeats(source)]
+        return sum(int(source.get("numInputRows", 0)) for source in sources)
 
     @property
     def seconds(self) -> float:
@@ -154,7 +154,7 @@ class Totals:
     slots: dict[int, Mapping[str, int]] = field(default_factory=dict)
     types: dict[str, set[str]] = field(default_factory=dict)
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: BatchMeasures) -> None:
         made = batch.made
         self.batches += 1
         self.rows += batch.rows

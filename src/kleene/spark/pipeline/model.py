@@ -39,11 +39,11 @@ def _wrong(key: str, message: str, hint: str | None = None) -> PydanticCustomErr
     return PydanticCustomError("kleene", "{message}", {"message": message, "key": key, "hint": hint})
 
 
-class Part(BaseModel):
+class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, regex_engine="python-re")
 
 
-class Source(Part):
+class Source(Section):
     """Where events come from."""
 
     name: Name
@@ -89,7 +89,7 @@ class Source(Part):
 _TYPES_HINT = "string, boolean, int, long, double, date, timestamp, timestamp_ntz, decimal(10,2) and the like"
 
 
-class SchemaMap(Part):
+class SchemaMap(Section):
     """What the columns mean: the arguments of `kleene.Schema`."""
 
     type: str = "type"
@@ -102,7 +102,7 @@ class SchemaMap(Part):
     classes: dict[str, str] = {}
 
 
-class QueryEntry(Part):
+class QueryEntry(Section):
     name: Name | None = None
     text: str | None = None
     file: str | None = None
@@ -117,7 +117,7 @@ class QueryEntry(Part):
         return self
 
 
-class Sink(Part):
+class Sink(Section):
     """Where a result goes; without `query` one result of each query."""
 
     query: str | None = None
@@ -187,20 +187,34 @@ def _check_kafka(part: Source | Sink) -> None:
             raise _wrong(f"options.{option}", f"`{option}` is set by `{key}`")
 
 
-class SettingsEntry(Part):
+class AdaptingEntry(Section):
+    """As `kleene.Adapting`."""
+
+    on: bool | None = None
+    change: Annotated[float, Field(gt=0)] | None = None
+    gain: Annotated[float, Field(ge=0)] | None = None
+    round: Count | None = None
+
+
+class SettingsEntry(Section):
+    """As `kleene.Settings`, with what `kleene.Exchange` has."""
+
     buckets: Count | None = None
     slice_width: Count | None = None
     without: tuple[str, ...] = ()
+    graphs: bool | None = None
+    executor: Literal["stacks", "automaton", "trees"] | None = None
+    adapting: AdaptingEntry = AdaptingEntry()
 
 
-class BudgetEntry(Part):
+class BudgetEntry(Section):
     matches_per_event: Count | None = None
     runs_per_partition: Count | None = None
     state_bytes: Count | None = None
     policy: Literal["fail", "drop_oldest", "emit_compressed"] = "fail"
 
 
-class BadRows(Part):
+class BadRows(Section):
     policy: Literal["keep", "fail"] = "keep"
     # A number of rows, or below 1 a share of them.
     limit: Annotated[int | float, Field(ge=0)] | None = None
@@ -215,7 +229,7 @@ class BadRows(Part):
         return self
 
 
-class StreamEntry(Part):
+class StreamEntry(Section):
     """How a stream is run; without it the sources are bounded."""
 
     # Where Spark keeps how far it is.
@@ -225,7 +239,11 @@ class StreamEntry(Part):
     trigger: str | None = None
     available_now: bool = False
     idle: str | None = None
+    # How far ahead of the clock an event may be: `1 hour`.
+    ahead: str | None = None
     drop_duplicates: bool = False
+    # How much a worker process may keep of slots that it has worked on; None: as much as `Stream` says.
+    cache_bytes: Annotated[int, Field(strict=True, ge=0)] | None = None
     metrics: str | None = None
     prometheus: Annotated[int, Field(strict=True, ge=0, le=65535)] | None = None
 
@@ -238,7 +256,11 @@ class StreamEntry(Part):
         return self
 
 
-class SparkEntry(Part):
+# What a stream is told that is no setting of a query.
+OF_RUNNING = ("checkpoint", "trigger", "available_now", "metrics", "prometheus")
+
+
+class SparkEntry(Section):
     master: str = "local[*]"
     # Kleene itself, for the executors of a cluster where it is not installed.
     archive: str | None = None
@@ -249,7 +271,7 @@ class SparkEntry(Part):
         return self.master.startswith("local")
 
 
-class PipelineModel(Part):
+class PipelineModel(Section):
     sources: tuple[Source, ...]
     mapping: SchemaMap = Field(SchemaMap(), alias="schema")
     queries: tuple[QueryEntry, ...]
@@ -269,7 +291,7 @@ class PipelineModel(Part):
 
 
 # The part that a key of the file holds, for hints.
-PARTS: dict[str, type[Part]] = {
+PARTS: dict[str, type[Section]] = {
     "sources": Source,
     "schema": SchemaMap,
     "queries": QueryEntry,
@@ -282,5 +304,5 @@ PARTS: dict[str, type[Part]] = {
 }
 
 
-def keys_of(part: type[Part]) -> list[str]:
+def keys_of(part: type[Section]) -> list[str]:
     return [field.alias or name for name, field in part.model_fields.items()]

@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from kleene.spark.pipeline.measures import Batch, Totals
+from kleene.spark.pipeline.measures import BatchMeasures, Totals
 
 _LOOPBACK = "127.0.0.1"
 _CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def exposition(totals: Totals, last: Batch | None) -> str:
+def exposition(totals: Totals, last: BatchMeasures | None) -> str:
     """Everything that is measured, as text."""
     return "".join(_lines(totals, last))
 
 
-def _lines(totals: Totals, last: Batch | None) -> Iterator[str]:
+def _lines(totals: Totals, last: BatchMeasures | None) -> Iterator[str]:
     yield from _metric("batches_total", "counter", "Batches that are done.", totals.batches)
     yield from _metric("rows_total", "counter", "Rows that the sources gave.", totals.rows)
     yield from _metric("events_total", "counter", "Events that engines were given.", totals.done["events"])
@@ -39,7 +39,7 @@ def _lines(totals: Totals, last: Batch | None) -> Iterator[str]:
         yield from _of_last(last)
 
 
-def _of_last(last: Batch) -> Iterator[str]:
+def _of_last(last: BatchMeasures) -> Iterator[str]:
     yield from _metric("batch_seconds", "gauge", "How long the last batch took.", last.seconds)
     yield from _metric("rows_per_second", "gauge", "Rows a second in the last batch.", last.rate)
     if last.watermark_seconds is not None:

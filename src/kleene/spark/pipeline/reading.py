@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path as File
 from typing import Any
 
@@ -22,19 +22,19 @@ from kleene.errors import (
     did_you_mean,
 )
 from kleene.frames.text_files import neighbour, read_text
-from kleene.optimize.planner import RULES
+from kleene.optimize.rules import ALL_RULES
 from kleene.pattern.feeding import declared_together
 from kleene.pattern.parameters import parameters_of
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
-from kleene.plan.settings import Budget, Exchange, Policy, Settings, Stream
-from kleene.spark.pipeline.model import PARTS, PipelineModel, keys_of
-from kleene.spark.pipeline.places import Path
-from kleene.spark.pipeline.sheet import Sheet
+from kleene.pattern.secrets import is_secret
+from kleene.plan.settings import Exchange, Settings, from_plain
+from kleene.spark.pipeline.model import OF_RUNNING, PARTS, PipelineModel, keys_of
 from kleene.spark.pipeline.stream_checks import check_stream
-from kleene.spark.pipeline.values import from_environment, is_secret, scrubbed, secrets_in
+from kleene.spark.pipeline.toml_positions import Path
+from kleene.spark.pipeline.toml_source import TomlSource
+from kleene.spark.pipeline.values import from_environment, scrubbed, secrets_in
 
-_RULES = tuple(name for name, _ in RULES)
 # What pydantic calls a wrong type, in our words.
 _WANTED = {
     "string": "a text",
@@ -54,7 +54,7 @@ class Pipeline:
     """A pipeline file that was found right, as far as that can be known without its data."""
 
     model: PipelineModel
-    sheet: Sheet
+    sheet: TomlSource
     # Relative paths start here.
     folder: File
     queries: tuple[Query, ...]
@@ -64,7 +64,8 @@ class Pipeline:
     @property
     def secrets(self) -> list[str]:
         options = [source.options for source in self.model.sources] + [sink.options for sink in self.model.sinks]
-        return secrets_in([*options, self.model.spark.conf])
+        params = [query.params for query in self.model.queries]
+        return secrets_in([*options, *params, self.model.spark.conf])
 
     def located(self, error: QueryError) -> QueryError:
         """An error shows its place in the query as it was written, which may be in this file."""
@@ -78,7 +79,7 @@ class Pipeline:
 def read_pipeline(path: str | File) -> Pipeline:
     """Read a pipeline file; the first thing that is wrong in it is raised."""
     file = File(path)
-    sheet = Sheet.read(file)
+    sheet = TomlSource.read(file)
 
     def missing(name: str, at: Path) -> KleeneError:
         return sheet.error(MissingVariable, f"there is no environment variable `{name}`", at, value=True)
@@ -104,7 +105,7 @@ def read_pipeline(path: str | File) -> Pipeline:
 # What pydantic found -------------------------------------------------------------------------------------------------
 
 
-def _first(problem: ValidationError, sheet: Sheet) -> PipelineError:
+def _first(problem: ValidationError, sheet: TomlSource) -> PipelineError:
     # What is missing comes last: a key that is misspelled is missing under its right name, too.
     errors = sorted(problem.errors(include_url=False), key=lambda error: error["type"] == "missing")
     found = [_said(error, sheet) for error in errors]
@@ -112,7 +113,7 @@ def _first(problem: ValidationError, sheet: Sheet) -> PipelineError:
     return min(found[: len(found) - missing] or found, key=lambda error: error.line or 0)
 
 
-def _said(error: Any, sheet: Sheet) -> PipelineError:
+def _said(error: Any, sheet: TomlSource) -> PipelineError:
     """One of pydantic's errors in our words."""
     path, kind = _path(error["loc"], sheet), error["type"]
     where, key = _where(path), str(path[-1]) if path else ""
@@ -150,7 +151,7 @@ def _said(error: Any, sheet: Sheet) -> PipelineError:
 _NAMES_HINT = "letters, digits and `_`, and a letter first; parts of a table's name are joined by dots"
 
 
-def _path(loc: tuple[str | int, ...], sheet: Sheet) -> Path:
+def _path(loc: tuple[str | int, ...], sheet: TomlSource) -> Path:
     """Pydantic also names the branch of a union that it tried, which is no key."""
     path: Path = ()
     for part in loc:
@@ -170,7 +171,7 @@ def _where(path: Path) -> str:
 # What only the whole file shows --------------------------------------------------------------------------------------
 
 
-def _check_names(model: PipelineModel, sheet: Sheet) -> None:
+def _check_names(model: PipelineModel, sheet: TomlSource) -> None:
     seen: set[str] = set()
     for place, source in enumerate(model.sources):
         if source.name in seen:
@@ -180,23 +181,21 @@ def _check_names(model: PipelineModel, sheet: Sheet) -> None:
         seen.add(source.name)
 
 
-def _settings(model: PipelineModel, sheet: Sheet) -> Settings:
+def _settings(model: PipelineModel, sheet: TomlSource) -> Settings:
     for place, rule in enumerate(model.settings.without):
-        if rule not in _RULES:
+        if rule not in ALL_RULES:
             path = ("settings", "without", place)
-            raise sheet.error(UnknownName, f"there is no rule `{rule}`", path, did_you_mean(rule, _RULES), value=True)
-    given = model.budget
-    limits = {name: value for name, value in given.model_dump(exclude={"policy"}).items() if value is not None}
-    budget = Budget(**limits, policy=Policy[given.policy.upper()])
-    exchange = Exchange(buckets=model.settings.buckets, slice_width=model.settings.slice_width)
-    given_stream = model.stream
-    stream = Stream()
-    if given_stream is not None:
-        stream = Stream(given_stream.delay, given_stream.idle, given_stream.drop_duplicates)
-    return Settings(without=frozenset(model.settings.without), budget=budget, exchange=exchange, stream=stream)
+            raise sheet.error(
+                UnknownName, f"there is no rule `{rule}`", path, did_you_mean(rule, ALL_RULES), value=True
+            )
+    given = model.settings.model_dump(exclude_none=True)
+    division = {field.name: given.pop(field.name) for field in fields(Exchange) if field.name in given}
+    stream = {} if model.stream is None else model.stream.model_dump(exclude_none=True, exclude=set(OF_RUNNING))
+    budget = model.budget.model_dump(exclude_none=True)
+    return from_plain({**given, "budget": budget, "exchange": division, "stream": stream})
 
 
-def _schema(model: PipelineModel, sheet: Sheet) -> Schema:
+def _schema(model: PipelineModel, sheet: TomlSource) -> Schema:
     given = model.mapping
     plain = given.model_dump(exclude={"types", "classes", "tick"})
     # Each on its own first: their errors know no place in the file.
@@ -217,7 +216,7 @@ def _schema(model: PipelineModel, sheet: Sheet) -> Schema:
     return Schema(**plain, types=given.types, classes=given.classes, tick=given.tick)
 
 
-def _queries(model: PipelineModel, sheet: Sheet, folder: File) -> tuple[Query, ...]:
+def _queries(model: PipelineModel, sheet: TomlSource, folder: File) -> tuple[Query, ...]:
     made: list[Query] = []
     for place, entry in enumerate(model.queries):
         name = entry.name or File(entry.file or "").stem
@@ -232,14 +231,14 @@ def _queries(model: PipelineModel, sheet: Sheet, folder: File) -> tuple[Query, .
     return tuple(made)
 
 
-def _query_file(sheet: Sheet, place: int, file: File) -> str:
+def _query_file(sheet: TomlSource, place: int, file: File) -> str:
     if not file.exists():
         message = f"there is no query file `{file}`"
         raise sheet.error(UnreadableFile, message, ("queries", place, "file"), neighbour(file), value=True)
     return read_text(file)
 
 
-def _parsed(model: PipelineModel, sheet: Sheet, queries: tuple[Query, ...]) -> Schema:
+def _parsed(model: PipelineModel, sheet: TomlSource, queries: tuple[Query, ...]) -> Schema:
     """The schema with what the queries declare; a query that cannot be parsed is wrong before Spark starts."""
     schema = _schema(model, sheet)
     try:

@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 
-from kleene.errors import QueryError
-from kleene.pattern.query import BoundQuery
+from kleene.spark.batch_run import BatchRun, RunTotals, together
 from kleene.spark.pipeline.bad_rows import check_limit
-from kleene.spark.pipeline.columns import check_columns, is_one_stream
+from kleene.spark.pipeline.binding import OnData, bound_to, opened
 from kleene.spark.pipeline.failures import spark_failures
-from kleene.spark.pipeline.kafka import with_connector
+from kleene.spark.pipeline.file_checks import FileChecks
 from kleene.spark.pipeline.progress import Report, tasks_of
 from kleene.spark.pipeline.reading import Pipeline
-from kleene.spark.pipeline.sinks import Writing, shaped
+from kleene.spark.pipeline.sinks import Writing, first_rows, output_of, shaped, unwritten
 from kleene.spark.pipeline.sources import Opened, open_source
-from kleene.spark.pipeline.targets import Target, check_sources, check_targets, recover, targets_of
-from kleene.spark.pipeline.values import for_spark
-from kleene.spark.session import brief_session, cluster_session, local_session
-from kleene.spark.together import Counts, Together, together
+from kleene.spark.pipeline.targets import Target, check_sources, check_targets, folders_of, recover, targets_of
+from kleene.spark.run_lock import one_run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,29 +30,14 @@ _BAD_COLUMNS = ("source", "row", "line", "reason", "text")
 _SHOWN_REASONS = 5
 
 
-@dataclass(frozen=True)
-class Bound:
+class BoundPipeline(OnData[Opened, BatchRun]):
     """A pipeline on its data, before any job has run."""
-
-    pipeline: Pipeline
-    session: SparkSession
-    sources: tuple[Opened, ...]
-    targets: tuple[Target, ...]
-    together: Together
-
-    @property
-    def queries(self) -> tuple[BoundQuery, ...]:
-        return self.together.queries
-
-    @property
-    def routes(self) -> tuple[str, ...]:
-        return self.together.routes
 
     @property
     def bad_rows(self) -> DataFrame:
         """Rows that could not be read, and rows that are no events."""
         alone = self.sources[0].name if len(self.sources) == 1 else None
-        named = self.together.bad_rows.withColumn("source", functions.lit(alone).cast("string"))
+        named = self.run.bad_rows.withColumn("source", functions.lit(alone).cast("string"))
         frames = [named.select(*_BAD_COLUMNS), *(source.bad for source in self.sources if source.bad is not None)]
         return reduce(lambda left, right: left.union(right), frames)
 
@@ -71,7 +53,7 @@ class Summary:
     """What a run did."""
 
     sources: tuple[SourceCount, ...]
-    counts: Counts
+    counts: RunTotals
     bad_rows: int
     # The commonest reasons, with their numbers.
     reasons: tuple[tuple[str, int], ...]
@@ -85,73 +67,51 @@ class Summary:
 
 
 @contextmanager
-def bound(pipeline: Pipeline, report: Report, session: SparkSession | None = None) -> Iterator[Bound]:
+def bound(pipeline: Pipeline, report: Report, session: SparkSession | None = None) -> Iterator[BoundPipeline]:
     """The pipeline on its data: sources opened, queries bound; only schemas have been looked at."""
     targets = targets_of(pipeline)
     check_sources(pipeline)
     check_targets(pipeline, targets)
+    files = FileChecks(pipeline)
+    files.check_whole()
     with spark_failures(pipeline.secrets):
-        if session is None:
-            with report.stage("starting Spark"):
-                session = session_for(pipeline)
-        with report.stage("opening the sources"):
-            sources = tuple(open_source(session, pipeline, number) for number in range(len(pipeline.model.sources)))
+        session, sources = opened(pipeline, report, session, open_source)
         with report.stage("binding the queries"):
-            on_data = _bind(pipeline, sources)
+            run = bound_to(pipeline, sources, together)
         try:
-            made = Bound(pipeline, session, sources, targets, on_data)
+            files.check_columns({source.name: source.columns for source in sources}, run.keys)
             writing = Writing(session, pipeline)
             for target in targets:
                 writing.check(target)
-            yield made
+            yield BoundPipeline(pipeline, session, sources, targets, run)
         finally:
-            on_data.close()
+            run.close()
 
 
 def run_pipeline(pipeline: Pipeline, report: Report, session: SparkSession | None = None) -> Summary:
-    """Run a pipeline; its results are in their places when this returns, and as they were when it raises."""
+    """Run a pipeline; its results are in their places when this returns, and as they were when it raises.
+
+    `RunInProgress` when another run writes to one of them.
+    """
     began = time.perf_counter()
-    for target in targets_of(pipeline):
-        if target.local is not None:
-            recover(target.local)
-    with bound(pipeline, report, session) as on_data:
-        return _run(on_data, report, began)
+    targets = targets_of(pipeline)
+    with one_run(folders_of(targets)):
+        for target in targets:
+            if target.local is not None:
+                try:
+                    recover(target.local)
+                except OSError as problem:
+                    raise unwritten(pipeline, target, problem) from problem
+        with bound(pipeline, report, session) as on_data:
+            return _run(on_data, report, began)
 
 
-def session_for(pipeline: Pipeline) -> SparkSession:
-    entry = pipeline.model.spark
-    conf = with_connector(for_spark(entry.conf), pipeline.model)
-    if entry.is_local:
-        stream = pipeline.model.stream
-        started = brief_session if stream is None or stream.available_now else local_session
-        return started(master_of(pipeline), **conf)
-    archive = None if entry.archive is None else pipeline.folder / entry.archive
-    return cluster_session(entry.master, archive, **conf)
-
-
-def master_of(pipeline: Pipeline) -> str:
-    """Spark's master; unless the file names one, tasks of a stream are tried again, for it should outlive them."""
-    entry = pipeline.model.spark
-    return entry.master if pipeline.model.stream is None or "master" in entry.model_fields_set else "local[*,3]"
-
-
-def _bind(pipeline: Pipeline, sources: Sequence[Opened]) -> Together:
-    frames = {source.name: source.frame for source in sources}
-    columns = {name: frame.columns for name, frame in frames.items()}
-    try:
-        check_columns(pipeline, columns)
-        events = sources[0].frame if is_one_stream(columns, pipeline.schema) else frames
-        return together(events, pipeline.queries, schema=pipeline.schema, settings=pipeline.settings)
-    except QueryError as error:
-        raise pipeline.located(error) from None
-
-
-def _run(on_data: Bound, report: Report, began: float) -> Summary:
+def _run(on_data: BoundPipeline, report: Report, began: float) -> Summary:
     pipeline, tasks = on_data.pipeline, tasks_of(on_data.session)
     with report.stage("counting the rows", tasks):
         counted = {source.name: source.counted() for source in on_data.sources}
         rows = sum(number for number, _ in counted.values())
-        bad = sum(number for _, number in counted.values()) + on_data.together.bad_rows.count()
+        bad = sum(number for _, number in counted.values()) + on_data.run.bad_rows.count()
     results = [target for target in on_data.targets if target.sink.output != "bad_rows"]
     aside = [target for target in on_data.targets if target.sink.output == "bad_rows"]
     # Bad rows are written first, and stay when there are too many: they are what one wants to see then.
@@ -159,7 +119,7 @@ def _run(on_data: Bound, report: Report, began: float) -> Summary:
     check_limit(pipeline, rows, bad)
     started = time.perf_counter()
     with report.stage("finding matches", tasks):
-        counts = on_data.together.run()
+        counts = on_data.run.run()
     finding = time.perf_counter() - started
     totals = {("matches", name): number for name, number in counts.matches.items()}
     totals |= {("timeouts", name): number for name, number in counts.timeouts.items()}
@@ -175,13 +135,13 @@ def _run(on_data: Bound, report: Report, began: float) -> Summary:
     )
 
 
-def _reasons(on_data: Bound) -> tuple[tuple[str, int], ...]:
+def _reasons(on_data: BoundPipeline) -> tuple[tuple[str, int], ...]:
     counted = on_data.bad_rows.groupBy("reason").count().orderBy(functions.desc("count"), "reason")
     return tuple((row["reason"], row["count"]) for row in counted.limit(_SHOWN_REASONS).collect())
 
 
 def _write(
-    on_data: Bound,
+    on_data: BoundPipeline,
     targets: Sequence[Target],
     totals: Mapping[tuple[str, str], int],
     bad: int,
@@ -191,15 +151,14 @@ def _write(
     writing, tasks = Writing(on_data.session, on_data.pipeline), tasks_of(on_data.session)
     waiting: list[tuple[Target, str]] = []
     for target in targets:
-        frame = _frame(on_data, target)
+        frame = on_data.bad_rows if target.query is None else output_of(on_data.run, target.query, target.sink.output)
         if target.sink.kind == "console":
             total = bad if target.query is None else totals.get((target.sink.output, target.query), 0)
             with report.stage(f"fetching {target.what}", tasks):
                 made = shaped(frame, target)
                 if target.sink.flat or target.sink.output == "compressed":
                     total = made.count()
-                order = [name for name in ("start", "end") if name in made.columns]
-                first = (made.orderBy(*order) if order else made).limit(target.sink.limit).toArrow()
+                first = first_rows(made, target.sink.limit)
             report.show(target, first, total)
             continue
         with report.stage(f"writing {target.what}", tasks):
@@ -207,14 +166,3 @@ def _write(
     for target, aside in waiting:
         if aside:
             writing.put_in_place(target, aside)
-
-
-def _frame(on_data: Bound, target: Target) -> DataFrame:
-    if target.query is None:
-        return on_data.bad_rows
-    if target.sink.output == "matches":
-        return on_data.together.matches(target.query)
-    of_query = on_data.together.timeouts if target.sink.output == "timeouts" else on_data.together.compressed
-    found = of_query(target.query)
-    assert found is not None, "the reader has checked that there is such an output"
-    return found

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import pyarrow as pa
 from pyspark.sql import functions
 from pyspark.sql import types as spark
 
+from kleene.durable import make_folder, sync
 from kleene.errors import BadTarget
+from kleene.spark.batch_run import BatchRun
 from kleene.spark.flat import flat_frame
-from kleene.spark.pipeline.failures import essence, is_sparks
+from kleene.spark.pipeline.failures import essence, is_sparks, room_hint
 from kleene.spark.pipeline.reading import Pipeline
 from kleene.spark.pipeline.targets import Target, staging, swap_in
 from kleene.spark.pipeline.values import for_spark
@@ -49,15 +52,16 @@ class Writing:
         try:
             return self._written(shaped(frame, target), target)
         except Exception as problem:
-            if not is_sparks(problem):
+            if not (is_sparks(problem) or isinstance(problem, OSError)):
                 raise
-            message = f"`{target.shown}` cannot be written: {essence(problem, self.pipeline.secrets)}"
-            hint = _CATALOG_HINT if "location" in message and target.sink.kind == "table" else None
-            raise self.pipeline.sheet.error(BadTarget, message, target.key, hint, value=True) from problem
+            raise unwritten(self.pipeline, target, problem) from problem
 
     def put_in_place(self, target: Target, waiting: str) -> None:
         if target.local is not None:
-            swap_in(target.local)
+            try:
+                swap_in(target.local)
+            except OSError as problem:
+                raise unwritten(self.pipeline, target, problem) from problem
         else:
             # Both names are checked words joined by dots.
             self.session.sql(f"DROP TABLE IF EXISTS {_quoted(target.place)}")
@@ -71,6 +75,8 @@ class Writing:
             # In the order of the file's own columns, and of a table's: `saveAsTable` goes by name.
             writer = new.select(*frame.columns).write.mode("append").options(**options)
             writer.saveAsTable(target.place) if sink.kind == "table" else writer.parquet(target.place)
+            if target.local is not None:
+                sync(target.local)
             return ""
         writer = frame.write.mode("overwrite").options(**options)
         if sink.kind == "table":
@@ -83,7 +89,7 @@ class Writing:
             writer.format(sink.kind).save(target.place)
             return ""
         aside = staging(target.local)
-        aside.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(aside.parent)
         writer.format(sink.kind).save(f"file://{aside}")
         return str(aside)
 
@@ -114,6 +120,13 @@ _CATALOG_HINT = (
 )
 
 
+def unwritten(pipeline: Pipeline, target: Target, problem: Exception) -> BadTarget:
+    """The error that says that a result cannot be written, and why."""
+    message = f"`{target.shown}` cannot be written: {essence(problem, pipeline.secrets)}"
+    hint = _CATALOG_HINT if "location" in message and target.sink.kind == "table" else room_hint(problem)
+    return pipeline.sheet.error(BadTarget, message, target.key, hint, value=True)
+
+
 def shaped(frame: DataFrame, target: Target) -> DataFrame:
     """The result in the sink's form; what CSV cannot hold is JSON text."""
     made = flat_frame(frame) if target.sink.flat else frame
@@ -127,6 +140,20 @@ def shaped(frame: DataFrame, target: Target) -> DataFrame:
         for place, field in enumerate(made.schema)
     ]
     return numbered.select(*columns).toDF(*made.columns)
+
+
+def output_of(run: BatchRun, query: str, output: str) -> DataFrame:
+    """One output of a query, of a whole run or of a batch of a stream: `matches`, `timeouts` or `compressed`."""
+    outputs = {"matches": run.matches, "timeouts": run.timeouts, "compressed": run.compressed}
+    made = outputs[output](query)
+    assert made is not None, "the reader has checked that there is such an output"
+    return made
+
+
+def first_rows(made: DataFrame, limit: int) -> pa.Table:
+    """What the console shows of a result: the first matches by time."""
+    order = [name for name in ("start", "end") if name in made.columns]
+    return (made.orderBy(*order) if order else made).limit(limit).toArrow()
 
 
 def _quoted(name: str) -> str:

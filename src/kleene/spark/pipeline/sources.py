@@ -52,6 +52,8 @@ class Opened:
     rows: DataFrame
     bad: DataFrame | None
     is_bad: Column | None
+    # What Spark reads the source with.
+    columns: spark.StructType
 
     @property
     def dtypes(self) -> list[tuple[str, str]]:
@@ -72,7 +74,7 @@ def open_source(session: SparkSession, pipeline: Pipeline, number: int) -> Opene
     source = pipeline.model.sources[number]
     with opening(pipeline, number):
         raw = _text(session, pipeline, number) if source.kind in TEXT else _columnar(session, pipeline, source)
-        return _opened(mapped(raw, pipeline, number), source.name)
+        return _opened(mapped(raw, pipeline, number), source.name, raw.schema)
 
 
 @contextmanager
@@ -105,9 +107,7 @@ def _text(session: SparkSession, pipeline: Pipeline, number: int) -> DataFrame:
     """The rows of CSV or JSON files, with a column more: the text of those that do not fit the others."""
     source = pipeline.model.sources[number]
     paths = [placed(pipeline, path) for path in source.paths]
-    # Headers are compared with the columns, for files of one source may differ.
-    ours = {"header": "true", "enforceSchema": "false"} if source.kind == "csv" else {}
-    options = {**ours, **for_spark(source.options)}
+    options = text_options(source)
     columns = _declared(session, pipeline, number, paths, options)
     if columns is None:
         inferring = {"inferSchema": "true", **options} if source.kind == "csv" else options
@@ -116,6 +116,12 @@ def _text(session: SparkSession, pipeline: Pipeline, number: int) -> DataFrame:
     schema = spark.StructType([*columns, spark.StructField(CORRUPT, spark.StringType())])
     reader = session.read.options(**options, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
     return reader.schema(schema).format(source.kind).load(paths)
+
+
+def text_options(source: Source) -> dict[str, str]:
+    """How Spark reads a source of text; headers are compared with the columns, for files of one source may differ."""
+    ours = {"header": "true", "enforceSchema": "false"} if source.kind == "csv" else {}
+    return {**ours, **for_spark(source.options)}
 
 
 def _declared(
@@ -191,11 +197,11 @@ def mapped(raw: DataFrame, pipeline: Pipeline, number: int) -> Mapped:
 _BESIDE = (CORRUPT, REASON, PLACE)
 
 
-def _opened(source: Mapped, name: str) -> Opened:
+def _opened(source: Mapped, name: str, columns: spark.StructType) -> Opened:
     """Good rows and bad ones apart."""
     chosen = [column.alias(ours) for ours, column in source.columns.items()]
     if source.reason is None:
-        return Opened(name, source.rows.select(*chosen), source.rows, None, None)
+        return Opened(name, source.rows.select(*chosen), source.rows, None, None, columns)
     is_bad = source.reason.isNotNull()
     if source.corrupt is not None:
         # Spark parses only the columns that are asked for, and finds nothing wrong with the others: a row would be bad
@@ -209,7 +215,7 @@ def _opened(source: Mapped, name: str) -> Opened:
         source.reason.alias("reason"),
         source.text.alias("text"),
     )
-    return Opened(name, source.rows.where(~is_bad).select(*chosen), source.rows, bad, is_bad)
+    return Opened(name, source.rows.where(~is_bad).select(*chosen), source.rows, bad, is_bad, columns)
 
 
 def _renamed(pipeline: Pipeline, number: int, names: list[str]) -> list[str]:

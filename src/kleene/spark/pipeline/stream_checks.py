@@ -6,14 +6,14 @@ from kleene.errors import BadValue, KleeneError, PipelineError
 from kleene.pattern.clock import Clock, ClockKind, duration_in_steps
 from kleene.pattern.schema import Schema
 from kleene.spark.pipeline.model import TEXT, PipelineModel, Sink, Source, StreamEntry
-from kleene.spark.pipeline.places import Path
-from kleene.spark.pipeline.sheet import Sheet
+from kleene.spark.pipeline.toml_positions import Path
+from kleene.spark.pipeline.toml_source import TomlSource
 
 _MILLISECOND = 1_000_000
 _ADD_STREAM = "add `[stream]` with a `checkpoint` and a `delay`"
 
 
-def check_stream(model: PipelineModel, sheet: Sheet, schema: Schema) -> None:
+def check_stream(model: PipelineModel, sheet: TomlSource, schema: Schema) -> None:
     """Whether the parts of the file go with each other; what is wrong is raised at its place."""
     for number, source in enumerate(model.sources):
         found = _of_stream(source) if model.stream is not None else _of_bounded(source)
@@ -69,8 +69,8 @@ def _sink_of_bounded(sink: Sink) -> _Wrong:
     return None
 
 
-def _check_entry(stream: StreamEntry, sheet: Sheet, schema: Schema) -> None:
-    for key in ("delay", "trigger", "idle"):
+def _check_entry(stream: StreamEntry, sheet: TomlSource, schema: Schema) -> None:
+    for key in ("delay", "trigger", "idle", "ahead"):
         text = getattr(stream, key)
         if isinstance(text, str):
             try:
@@ -86,7 +86,7 @@ def _check_entry(stream: StreamEntry, sheet: Sheet, schema: Schema) -> None:
         raise _error(sheet, ("stream",), "drop_duplicates", message, "`[schema] tie_breaker` names its column")
 
 
-def _check_rest(model: PipelineModel, sheet: Sheet) -> None:
+def _check_rest(model: PipelineModel, sheet: TomlSource) -> None:
     if model.bad_rows.policy == "fail":
         hint = "leave `policy` out; `path` says where they are written"
         raise _error(sheet, ("bad_rows",), "policy", "a stream sets bad rows aside and goes on", hint)
@@ -94,6 +94,6 @@ def _check_rest(model: PipelineModel, sheet: Sheet) -> None:
         raise _error(sheet, ("settings",), "slice_width", "the time of a stream is not cut into slices", None)
 
 
-def _error(sheet: Sheet, part: Path, key: str, message: str, hint: str | None) -> PipelineError:
+def _error(sheet: TomlSource, part: Path, key: str, message: str, hint: str | None) -> PipelineError:
     path = (*part, key) if key else part
     return sheet.error(BadValue, message, path, hint, value=bool(key))

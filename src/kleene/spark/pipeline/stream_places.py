@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path as File
+from typing import Any
 
-from kleene.errors import BadTarget, BadValue, SourceNotThere
+from kleene.errors import BadTarget, BadValue, PipelineError, SourceNotThere
+from kleene.spark.pipeline.failures import room_hint
 from kleene.spark.pipeline.model import StreamEntry
 from kleene.spark.pipeline.reading import Pipeline
 from kleene.spark.pipeline.slot_record import NAME
 from kleene.spark.pipeline.targets import Target, check_sources, local_file, overlap, placed
+from kleene.spark.run_lock import LockedPlace
 
 
 def entry_of(pipeline: Pipeline) -> StreamEntry:
@@ -20,6 +24,12 @@ def entry_of(pipeline: Pipeline) -> StreamEntry:
 def checkpoint_of(pipeline: Pipeline) -> str:
     """Where Spark keeps how far it is, as Spark is told it."""
     return placed(pipeline, entry_of(pipeline).checkpoint)
+
+
+def checkpoint_place(pipeline: Pipeline) -> LockedPlace:
+    """The checkpoint as something that one run at a time writes to."""
+    checkpoint = checkpoint_of(pipeline)
+    return LockedPlace(checkpoint, entry_of(pipeline).checkpoint, local_file(checkpoint))
 
 
 def slots_file(pipeline: Pipeline) -> File | None:
@@ -62,6 +72,19 @@ def metrics_file(pipeline: Pipeline) -> File | None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     except OSError as problem:
-        message = f"`{given}` cannot be written: {problem.strerror or problem}"
-        raise pipeline.sheet.error(BadTarget, message, ("stream", "metrics"), value=True) from None
+        raise _unwritten(pipeline, problem) from None
     return file
+
+
+def add_measures(pipeline: Pipeline, file: File, measures: Mapping[str, Any]) -> None:
+    """Add a line of measures to their file."""
+    try:
+        with file.open("a") as lines:
+            lines.write(json.dumps(measures) + "\n")
+    except OSError as problem:
+        raise _unwritten(pipeline, problem) from None
+
+
+def _unwritten(pipeline: Pipeline, problem: OSError) -> PipelineError:
+    message = f"`{entry_of(pipeline).metrics}` cannot be written: {problem.strerror or problem}"
+    return pipeline.sheet.error(BadTarget, message, ("stream", "metrics"), room_hint(problem), value=True)

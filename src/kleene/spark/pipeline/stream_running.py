@@ -11,28 +11,37 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kleene.errors import BadTarget, KleeneError, NoDelay, QueryError
-from kleene.pattern.query import BoundQuery
-from kleene.spark.pipeline.columns import check_columns, is_one_stream
+from kleene.spark.pipeline.binding import OnData, bound_to, opened
 from kleene.spark.pipeline.failures import spark_failures
-from kleene.spark.pipeline.measures import Batch, Counted, Totals
+from kleene.spark.pipeline.file_checks import FileChecks
+from kleene.spark.pipeline.measures import BatchMeasures, Counted, Totals
+from kleene.spark.pipeline.planned_batches import PlannedBatches
 from kleene.spark.pipeline.progress import Report
 from kleene.spark.pipeline.prometheus import exposition, served
 from kleene.spark.pipeline.reading import Pipeline
-from kleene.spark.pipeline.running import session_for
 from kleene.spark.pipeline.slot_record import SlotRecord
 from kleene.spark.pipeline.stopping import told_to_stop
 from kleene.spark.pipeline.stream_checks import milliseconds
-from kleene.spark.pipeline.stream_places import check_places, checkpoint_of, entry_of, metrics_file, slots_file
+from kleene.spark.pipeline.stream_places import (
+    add_measures,
+    check_places,
+    checkpoint_of,
+    checkpoint_place,
+    entry_of,
+    metrics_file,
+    slots_file,
+)
 from kleene.spark.pipeline.stream_sinks import StreamSinks
 from kleene.spark.pipeline.stream_sources import StreamSource, open_stream
-from kleene.spark.pipeline.targets import Target, targets_of
+from kleene.spark.pipeline.targets import Target, folders_of, local_file, targets_of
+from kleene.spark.run_lock import one_run
 from kleene.spark.streaming.live import Live, live
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from kleene.spark.streaming.live import Found
+    from kleene.spark.streaming.live import MicroBatch
 
 _POLL_SECONDS = 0.2
 # So much is waited for before a type of which nothing came is spoken of; the end of the stream does not wait.
@@ -49,27 +58,19 @@ class StreamReport(Report, Protocol):
     def say(self, text: str) -> None:
         """Something that is said once."""
 
-    def batch(self, batch: Batch, totals: Totals) -> None:
+    def batch(self, batch: BatchMeasures, totals: Totals) -> None:
         """A batch is done."""
 
 
 @dataclass(frozen=True)
-class BoundStream:
+class BoundStream(OnData[StreamSource, Live]):
     """A pipeline on its streams, before it is started."""
 
-    pipeline: Pipeline
-    session: SparkSession
-    sources: tuple[StreamSource, ...]
-    targets: tuple[Target, ...]
-    live: Live
+    files: FileChecks
 
-    @property
-    def queries(self) -> tuple[BoundQuery, ...]:
-        return self.live.queries
-
-    @property
-    def routes(self) -> tuple[str, ...]:
-        return self.live.routes
+    def check_files(self) -> None:
+        """Whether the files that have come since the last time fit their sources."""
+        self.files.check_columns({source.name: source.columns for source in self.sources}, self.run.keys)
 
 
 @dataclass(frozen=True)
@@ -87,25 +88,27 @@ def bound_stream(pipeline: Pipeline, report: Report, session: SparkSession | Non
     """The pipeline on its streams: sources opened, queries bound; nothing has been read but schemas."""
     targets = targets_of(pipeline)
     check_places(pipeline, targets)
+    files = FileChecks(pipeline)
+    files.check_whole()
     with spark_failures(pipeline.secrets):
-        if session is None:
-            with report.stage("starting Spark"):
-                session = session_for(pipeline)
-        with report.stage("opening the sources"):
-            sources = tuple(open_stream(session, pipeline, number) for number in range(len(pipeline.model.sources)))
+        session, sources = opened(pipeline, report, session, open_stream)
         with report.stage("binding the queries"):
-            return BoundStream(pipeline, session, sources, targets, _bind(pipeline, sources))
+            on_data = BoundStream(pipeline, session, sources, targets, _bind(pipeline, sources), files)
+            on_data.check_files()
+            return on_data
 
 
 def run_stream(pipeline: Pipeline, report: StreamReport, session: SparkSession | None = None) -> StreamSummary:
     """Run a pipeline until everything there is done, or until it is told to stop; then its batch is finished first."""
     began = time.perf_counter()
-    on_data = bound_stream(pipeline, report, session)
     entry, checkpoint = entry_of(pipeline), checkpoint_of(pipeline)
     with ExitStack() as stack:
+        stack.enter_context(one_run([checkpoint_place(pipeline), *folders_of(targets_of(pipeline))]))
+        on_data = bound_stream(pipeline, report, session)
         stack.enter_context(spark_failures(pipeline.secrets))
-        sinks = StreamSinks(on_data.session, pipeline, on_data.targets, report)
-        life = on_data.live.life(checkpoint)
+        planned = PlannedBatches(local_file(checkpoint))
+        sinks = StreamSinks(on_data.session, pipeline, on_data.targets, report, planned)
+        life = on_data.run.life(checkpoint)
         sinks.claim(life)
         told = stack.enter_context(told_to_stop())
         run = _Run(on_data, sinks, report, told, SlotRecord(slots_file(pipeline), life), began)
@@ -113,7 +116,7 @@ def run_stream(pipeline: Pipeline, report: StreamReport, session: SparkSession |
             report.say(f"metrics at {_serve(stack, pipeline, entry.prometheus, run)}")
         trigger = None if entry.trigger is None else f"{milliseconds(entry.trigger)} milliseconds"
         run.say_first("planning")
-        query = on_data.live.start(
+        query = on_data.run.start(
             run.on_batch, checkpoint=checkpoint, trigger=trigger, available_now=entry.available_now
         )
         report.say(_UNTIL[entry.available_now])
@@ -146,17 +149,21 @@ class _Run:
         self.text = exposition(self.totals, None)
         self._sinks, self._report, self._told = sinks, report, told
         self._clock = on_data.queries[0].schema.clock
+        self._pipeline = on_data.pipeline
         self._metrics = metrics_file(on_data.pipeline)
         # Batches that are written, but of which Spark has not told its progress.
         self._made: dict[int, Counted] = {}
         self._problem: BaseException | None = None
-        self._live = on_data.live
+        self._live = on_data.run
+        self._check_files = on_data.check_files
         self._warned: set[str] = set()
 
-    def on_batch(self, found: Found, number: int) -> None:
+    def on_batch(self, found: MicroBatch, number: int) -> None:
         try:
             if self._told.is_set():
                 raise _Stopped
+            # Nothing of the batch has been read: Spark does it when its rows are asked for.
+            self._check_files()
             first, self._first = self._first, False
             if first:
                 self.say_first("starting Python workers, opening the state, matching")
@@ -198,13 +205,12 @@ class _Run:
         for progress in map(_plain, query.recentProgress):
             # While there is nothing to do, Spark tells so under the number of the batch to come.
             if "addBatch" in progress.get("durationMs", {}) and progress["batchId"] in self._made:
-                batch = Batch(self._made.pop(progress["batchId"]), progress, self._clock)
+                batch = BatchMeasures(self._made.pop(progress["batchId"]), progress, self._clock)
                 self.totals.add(batch)
                 self._slots.write(self.totals.slots)
                 self.text = exposition(self.totals, batch)
                 if self._metrics is not None:
-                    with self._metrics.open("a") as file:
-                        file.write(json.dumps(batch.plain(self.totals)) + "\n")
+                    add_measures(self._pipeline, self._metrics, batch.plain(self.totals))
                 self._report.batch(batch, self.totals)
         if self.totals.batches >= _PATIENT_BATCHES or self.totals.rows >= _PATIENT_ROWS:
             self.warn_of_unseen_types()
@@ -234,18 +240,16 @@ def _serve(stack: ExitStack, pipeline: Pipeline, port: int, run: _Run) -> str:
 
 
 def _bind(pipeline: Pipeline, sources: Sequence[StreamSource]) -> Live:
-    frames = {source.name: source.frame for source in sources}
-    columns = {source.name: [name for name, _ in source.dtypes] for source in sources}
     try:
-        check_columns(pipeline, columns)
-        events = sources[0].frame if is_one_stream(columns, pipeline.schema) else frames
-        return live(events, pipeline.queries, schema=pipeline.schema, settings=pipeline.settings)
+        return bound_to(pipeline, sources, live)
     except QueryError as error:
         if error.text is None:  # of no query: of a length of time, for the columns' kind of time
             raise _at(pipeline, "delay", error) from None
-        raise pipeline.located(error) from None
+        raise
     except NoDelay as error:
-        raise _at(pipeline, "idle", error) from None
+        # Both are of the clock of the machine, and say themselves which one cannot be.
+        key = "ahead" if "`ahead`" in f"{error.message} {error.hint}" else "idle"
+        raise _at(pipeline, key, error) from None
 
 
 def _at(pipeline: Pipeline, key: str, error: KleeneError) -> KleeneError:

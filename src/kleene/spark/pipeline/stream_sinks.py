@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions
 
+from kleene.durable import commit, make_folder, sync_names
 from kleene.errors import BadTarget
-from kleene.spark.pipeline.failures import essence, is_ours, is_sparks
+from kleene.spark.pipeline.failures import essence, is_ours, is_sparks, room_hint
 from kleene.spark.pipeline.kafka import brokers
+from kleene.spark.pipeline.planned_batches import PlannedBatches
 from kleene.spark.pipeline.progress import Report
 from kleene.spark.pipeline.reading import Pipeline
-from kleene.spark.pipeline.sinks import DEFAULTS, shaped
+from kleene.spark.pipeline.sinks import DEFAULTS, first_rows, output_of, shaped, unwritten
 from kleene.spark.pipeline.targets import Target
 from kleene.spark.pipeline.values import for_spark
 
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from kleene.spark.streaming.live import Found
+    from kleene.spark.streaming.live import MicroBatch
 
 _MARKER = "_kleene.json"
+_DRAFT = f".{_MARKER}"
 _FOLDERS = ("parquet", "json", "csv", "orc")
 _ID = "match_id"
 
@@ -43,6 +46,7 @@ class StreamSinks:
     pipeline: Pipeline
     targets: Sequence[Target]
     report: Report
+    planned: PlannedBatches = field(default_factory=lambda: PlannedBatches(None))
     # What the memory sinks hold, by view and batch.
     _held: dict[str, dict[int, pa.Table]] = field(default_factory=dict)
 
@@ -50,26 +54,34 @@ class StreamSinks:
         """Mark folders as this checkpoint's; one of another is refused, for numbers of batches begin anew there."""
         for target in self.targets:
             if target.sink.kind in _FOLDERS:
-                _Folder(self, target, life).claim()
+                try:
+                    _Folder(self, target, life).claim()
+                except OSError as problem:
+                    raise unwritten(self.pipeline, target, problem) from problem
 
-    def write(self, found: Found, batch: int) -> None:
+    def write(self, found: MicroBatch, batch: int) -> None:
         """Write everything that a batch made; what made nothing is not touched."""
+        try:
+            self.planned.sync()
+        except OSError as problem:
+            message = f"the checkpoint cannot be written: {essence(problem)}"
+            key = ("stream", "checkpoint")
+            raise self.pipeline.sheet.error(BadTarget, message, key, room_hint(problem), value=True) from problem
         for target in self.targets:
             number = rows_in(found, target)
             if number:
                 self.write_one(found, batch, target, number)
 
-    def write_one(self, found: Found, batch: int, target: Target, number: int) -> None:
+    def write_one(self, found: MicroBatch, batch: int, target: Target, number: int) -> None:
         """Write one output, of so many rows."""
         try:
             self._write(found, batch, target, number)
         except Exception as problem:
-            if not is_sparks(problem) or is_ours(problem):
+            if not (is_sparks(problem) or isinstance(problem, OSError)) or is_ours(problem):
                 raise
-            message = f"`{target.shown}` cannot be written: {essence(problem, self.pipeline.secrets)}"
-            raise self.pipeline.sheet.error(BadTarget, message, target.key, value=True) from problem
+            raise unwritten(self.pipeline, target, problem) from problem
 
-    def _write(self, found: Found, batch: int, target: Target, number: int) -> None:
+    def _write(self, found: MicroBatch, batch: int, target: Target, number: int) -> None:
         sink = target.sink
         if sink.kind in _FOLDERS:
             self._to_folder(found, batch, target)
@@ -82,14 +94,15 @@ class StreamSinks:
             self._to_memory(_frame(found, target), batch, target)
         else:
             made = _frame(found, target)
-            order = [name for name in ("start", "end") if name in made.columns]
-            first = (made.orderBy(*order) if order else made).limit(sink.limit).toArrow()
-            self.report.show(target, first, number)
+            self.report.show(target, first_rows(made, sink.limit), number)
 
-    def _to_folder(self, found: Found, batch: int, target: Target) -> None:
+    def _to_folder(self, found: MicroBatch, batch: int, target: Target) -> None:
         name = f"batch={batch}"
         if target.local is not None and (target.local / name).exists():
-            return  # The batch was given before, and this of it was written.
+            # The batch was given before, and this of it was written; perhaps by a run that was killed before the name
+            # was on the disk.
+            sync_names(target.local)
+            return
         sink = target.sink
         options = {**DEFAULTS.get(sink.kind, {}), **for_spark(sink.options)}
         writer = _frame(found, target).write.mode("overwrite").options(**options).format(sink.kind)
@@ -98,7 +111,7 @@ class StreamSinks:
             return
         aside = target.local / f".{name}"
         writer.save(f"file://{aside}")
-        aside.rename(target.local / name)
+        commit(aside, target.local / name)
 
     def _to_topic(self, made: DataFrame, target: Target) -> None:
         names = made.columns
@@ -118,23 +131,17 @@ class StreamSinks:
         together.createOrReplaceTempView(target.place)
 
 
-def rows_in(found: Found, target: Target) -> int:
+def rows_in(found: MicroBatch, target: Target) -> int:
     """How many rows of a batch go to a target; of a flat one how many matches."""
     kind = "bad" if target.sink.output == "bad_rows" else target.sink.output
     return found.number(kind, target.query)
 
 
-def _frame(found: Found, target: Target) -> DataFrame:
+def _frame(found: MicroBatch, target: Target) -> DataFrame:
     output = target.sink.output
-    made: DataFrame | None
-    if target.query is None:
-        made = found.bad_rows if output == "bad_rows" else found.late
-    elif output == "matches":
-        made = found.matches(target.query)
-    else:
-        made = found.timeouts(target.query) if output == "timeouts" else found.compressed(target.query)
-    assert made is not None, "the reader has checked that there is such an output"
-    return shaped(made, target)
+    if target.query is not None:
+        return shaped(output_of(found, target.query, output), target)
+    return shaped(found.bad_rows if output == "bad_rows" else found.late, target)
 
 
 # Whose a folder is ---------------------------------------------------------------------------------------------------
@@ -170,7 +177,8 @@ class _Folder:
         folder = self.target.local
         if folder is None:
             text = self._read_by_spark()
-        elif not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        elif not folder.exists() or (folder.is_dir() and all(file.name == _DRAFT for file in folder.iterdir())):
+            # A run that was killed here left an empty folder, or a mark that was not in its place yet.
             text = None
         elif not (folder / _MARKER).is_file():
             message = f"`{self.target.shown}` holds what no stream wrote"
@@ -185,10 +193,9 @@ class _Folder:
             rows = self.sinks.session.createDataFrame([(text,)], "value string")
             rows.coalesce(1).write.mode("overwrite").text(self._place)
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{_MARKER}"
-        draft.write_text(text)
-        draft.rename(folder / _MARKER)
+        make_folder(folder)
+        (folder / _DRAFT).write_text(text)
+        commit(folder / _DRAFT, folder / _MARKER)
 
     def _read_by_spark(self) -> str | None:
         from pyspark.errors import AnalysisException

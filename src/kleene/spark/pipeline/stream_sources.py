@@ -15,7 +15,7 @@ from kleene.spark.numbered import ALONG
 from kleene.spark.pipeline.kafka import brokers
 from kleene.spark.pipeline.model import TEXT, Source
 from kleene.spark.pipeline.reading import Pipeline
-from kleene.spark.pipeline.sources import CORRUPT, PLACE, REASON, Mapped, column_type, mapped, opening
+from kleene.spark.pipeline.sources import CORRUPT, PLACE, REASON, Mapped, column_type, mapped, opening, text_options
 from kleene.spark.pipeline.targets import placed
 from kleene.spark.pipeline.values import for_spark
 
@@ -32,6 +32,8 @@ class StreamSource:
 
     name: str
     frame: DataFrame
+    # What Spark reads the source with.
+    columns: spark.StructType
 
     @property
     def dtypes(self) -> list[tuple[str, str]]:
@@ -43,7 +45,8 @@ def open_stream(session: SparkSession, pipeline: Pipeline, number: int) -> Strea
     source = pipeline.model.sources[number]
     with opening(pipeline, number):
         raw = _messages(session, source) if source.kind == "kafka" else _files(session, pipeline, number)
-        return StreamSource(source.name, _with_bad_rows(mapped(raw, pipeline, number), pipeline, source))
+        frame = _with_bad_rows(mapped(raw, pipeline, number), pipeline, source)
+        return StreamSource(source.name, frame, raw.schema)
 
 
 def _with_bad_rows(source: Mapped, pipeline: Pipeline, given: Source) -> DataFrame:
@@ -70,9 +73,7 @@ def _files(session: SparkSession, pipeline: Pipeline, number: int) -> DataFrame:
     options = for_spark(source.options)
     columns = [spark.StructField(name, column_type(kind)) for name, kind in source.declared.items()]
     if source.kind in TEXT:
-        # Headers are compared with the columns, for files of one source may differ.
-        ours = {"header": "true", "enforceSchema": "false"} if source.kind == "csv" else {}
-        options = {**ours, **options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        options = {**text_options(source), "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
         columns.append(spark.StructField(CORRUPT, spark.StringType()))
     elif not columns:
         columns = list(session.read.format(source.kind).options(**options).load(path).schema)

@@ -15,10 +15,12 @@ from itertools import combinations
 from os.path import normpath
 from pathlib import Path as File
 
+from kleene.durable import commit, sync_names
 from kleene.errors import BadTarget, BadValue, SourceNotThere
 from kleene.frames.text_files import neighbour
 from kleene.spark.pipeline.model import QUERY_PLACE, Sink, place_key
 from kleene.spark.pipeline.reading import Pipeline
+from kleene.spark.run_lock import LockedPlace
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NAMES = {
@@ -176,6 +178,11 @@ def overlap(first: str, second: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
+def folders_of(targets: Sequence[Target]) -> list[LockedPlace]:
+    """The folders that a run writes to, which no other run may write to meanwhile."""
+    return [LockedPlace(target.place, target.shown, target.local) for target in targets if target.sink.path is not None]
+
+
 # The swap ------------------------------------------------------------------------------------------------------------
 
 
@@ -191,17 +198,19 @@ def _retired(file: File) -> File:
 def swap_in(file: File) -> None:
     """Put the result that was written beside `file` in its place; it is absent for a moment, and never half."""
     old = _retired(file)
-    if file.exists():
-        file.rename(old)
-    staging(file).rename(file)
+    commit(staging(file), file, aside=old)
     shutil.rmtree(old, ignore_errors=True)
 
 
 def recover(file: File) -> None:
     """Undo what a killed run left: the old result comes back if the new one did not take its place."""
     old = _retired(file)
-    if old.exists() and not file.exists():
-        old.rename(file)
+    if old.exists():
+        if file.exists():
+            # Until the disk knows the new result by its name, the old one is all that a loss of power would leave.
+            sync_names(file.parent)
+        else:
+            commit(old, file)
     for left in (old, staging(file)):
         if left.exists():
             shutil.rmtree(left)

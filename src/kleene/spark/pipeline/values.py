@@ -7,24 +7,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kleene.spark.pipeline.places import Path
+from kleene.pattern.secrets import SECRET, is_secret
+from kleene.spark.pipeline.toml_positions import Path
 
 HIDDEN = "***"
 _NAMED = re.compile(r"\$\$\{|\$\{([A-Za-z_]\w*)\}")
-_SECRET = (
-    r"passw|pwd|secret|token|credential|api.?key|access.?key|account.?key|private.?key|keystore.?key|auth|jaas|\bsas\b"
-)
-_SECRET_KEY = re.compile(_SECRET, re.IGNORECASE)
-_SECRET_LINE = re.compile(rf"((?:{_SECRET})[\w.\"'-]*[ \t]*=[ \t]*)([^\n]+)", re.IGNORECASE)
+_SECRET_LINE = re.compile(rf"((?:{SECRET})[\w.\"'-]*[ \t]*=[ \t]*)([^\n]+)", re.IGNORECASE)
 # A password within a longer secret, such as the login of a Kafka client.
 _INNER = re.compile(r"passw\w*\s*=\s*[\"']?([^\"';\s]+)", re.IGNORECASE)
 # Shorter ones would be found in the middle of words.
 _LEAST_SECRET = 4
-
-
-def is_secret(name: str) -> bool:
-    """Whether a key's value is never shown."""
-    return _SECRET_KEY.search(name) is not None
 
 
 def without_secrets(text: str) -> str:
@@ -44,9 +36,14 @@ def for_spark(values: Mapping[str, Any]) -> dict[str, str]:
 
 def secrets_in(tables: Iterable[Mapping[str, Any]]) -> list[str]:
     """The values that must not appear in any message, the longest first."""
-    found = {str(value) for table in tables for name, value in table.items() if is_secret(name)}
+    found = {str(one) for table in tables for name, value in table.items() if is_secret(name) for one in _each(value)}
     found |= {inner for value in found for inner in _INNER.findall(value)}
     return sorted((value for value in found if len(value) >= _LEAST_SECRET), key=len, reverse=True)
+
+
+def _each(value: Any) -> Iterable[Any]:
+    """A list is several secrets, each of which may appear alone."""
+    return value if isinstance(value, list | tuple) else (value,)
 
 
 def scrubbed(text: str, secrets: Iterable[str]) -> str:

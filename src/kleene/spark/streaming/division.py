@@ -6,7 +6,7 @@ Rows that are no events go along, as text, to a slot of their own, so that they 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -19,12 +19,14 @@ from kleene.plan.settings import Exchange
 from kleene.spark.division import Leg, columns_of, group_of, say, served_by, shuffle_partitions, slot_of, wanted_by
 from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
-from kleene.spark.packing import PACKED_DDL, Group, packer
+from kleene.spark.packing import PLACED_DDL, PackedGroup
 from kleene.spark.pruning import columns_needed
 from kleene.spark.routing import ByKey, ByTime, OneTask, Route
 from kleene.spark.sending import Sent
-from kleene.spark.slot import Part
-from kleene.spark.streaming.event_time import HEARTBEAT, above_watermark
+from kleene.spark.slot import SlotGroup
+from kleene.spark.streaming.buckets import stream_packer
+from kleene.spark.streaming.event_time import above_watermark
+from kleene.spark.streaming.heartbeats import HEARTBEAT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -54,8 +56,10 @@ def divide_stream(
     wrong: Column,
     *,
     whole: bool,
-) -> tuple[DataFrame, tuple[Part, ...], int]:
+) -> tuple[DataFrame, tuple[SlotGroup, ...], int]:
     """The events as packed rows, what their slots mean, and the slot of rows that are no events.
+
+    How many slots there are is what the session says now; tasks know it better (`kleene.spark.streaming.buckets`).
 
     wrong   why a row is no event, NULL when it is one
     whole   whether events keep columns that no query reads or returns
@@ -64,28 +68,36 @@ def divide_stream(
     real = functions.lit(True) if HEARTBEAT not in events.frame.columns else ~functions.col(HEARTBEAT)
     good, bad = wrong.isNull() & real, wrong.isNotNull() & real
     legs: list[Leg] = []
+    hashed: list[bool] = []
     base = 0
     for (route, *_), numbers in served_by(queries, routes).items():
         own = [queries[number] for number in numbers]
-        slots = _buckets(events, exchange) if isinstance(route, ByKey) else 1
+        by_key = isinstance(route, ByKey)
+        slots = buckets_of(events, exchange) if by_key else 1
         wanted = wanted_by(own, route, events)
-        part = Part(tuple(numbers), columns_needed(own, events.columns, whole=whole), base, slots)
-        legs.append(Leg(part, good if wanted is None else good & wanted, slot_of(events, route, slots, schema)))
+        columns = columns_needed(own, events.columns, whole=whole)
+        part = SlotGroup(tuple(numbers), columns, base, slots, per_task=by_key and exchange.buckets is None)
+        legs.append(Leg(part, good if wanted is None else good & wanted, slot_of(events, route, None, schema)))
+        hashed.append(by_key)
         base += slots
         say(own, route, slots)
     needed = columns_of(legs, events)
     kept = reduce(or_, [bad, *(leg.wanted for leg in legs if leg.wanted is not None)])
     events = events.where(above_watermark(events, schema, kept))
-    columns = [events.column(name) for name in needed]
+    chosen = [events.column(name) for name in needed]
     routed = [leg.routed.alias(f"g{number}") for number, leg in enumerate(legs)]
     aside = [functions.lit(0).alias("zero"), *_described(events, wrong, bad)]
-    groups = tuple(group_of(leg.part, needed, number, schema) for number, leg in enumerate(legs))
+    groups = [
+        replace(group_of(leg.part, needed, number, schema), buckets=leg.part.slots if hashed[number] else None)
+        for number, leg in enumerate(legs)
+    ]
     first = len(needed) + len(legs)
     last = first + len(aside) - 1
-    groups += (Group(base, tuple(range(first, last)), routed=last, time=0),)
-    packing = Sent(packer, [asdict(group) for group in groups])
-    packed = in_tasks(events.frame.select(*columns, *routed, *aside), packing, PACKED_DDL)
-    return packed, tuple(leg.part for leg in legs), base
+    groups.append(PackedGroup(base, tuple(range(first, last)), routed=last, time=0))
+    parts = tuple(leg.part for leg in legs)
+    packing = Sent(stream_packer, [asdict(group) for group in groups], [asdict(part) for part in parts])
+    packed = in_tasks(events.frame.select(*chosen, *routed, *aside), packing, PLACED_DDL)
+    return packed, parts, base
 
 
 def _described(events: Numbered, wrong: Column, bad: Column) -> list[Column]:
@@ -98,5 +110,6 @@ def _described(events: Numbered, wrong: Column, bad: Column) -> list[Column]:
     return [*columns, functions.when(bad, functions.lit(0)).cast("int").alias("aside")]
 
 
-def _buckets(events: Numbered, exchange: Exchange) -> int:
+def buckets_of(events: Numbered, exchange: Exchange) -> int:
+    """How many buckets the keys of a stream that begins now go to."""
     return exchange.buckets or shuffle_partitions(events.frame.sparkSession)

@@ -6,16 +6,17 @@ event time is pushed below the watermark, and then time stands still for events 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions
 
 from kleene.errors import NoDelay
-from kleene.pattern.clock import Clock, duration_in_steps
+from kleene.pattern.clock import Clock, ClockKind, duration_in_steps
 from kleene.pattern.schema import Schema
 from kleene.spark.numbered import Numbered
 
@@ -55,7 +56,12 @@ class Pace:
 
     def timer(self, watermark: int) -> int:
         """The first of Spark's watermarks at which ours is there; not 0, at which a timer would fire and be gone."""
-        return max(1, (watermark - 1) * self.milliseconds // self.steps + 1)
+        return min(max(1, (watermark - 1) * self.milliseconds // self.steps + 1), (1 << 63) - 1)
+
+    @property
+    def length(self) -> Fraction:
+        """Of a step, in nanoseconds, as far as Spark can be told."""
+        return Fraction(self.milliseconds * _NANOSECONDS, self.steps)
 
     @property
     def furthest(self) -> int:
@@ -68,15 +74,34 @@ def has_watermark(frame: DataFrame, time: str) -> bool:
     return any(field.name == time and _MARK in (field.metadata or {}) for field in frame.schema)
 
 
-def with_event_time(events: Numbered, schema: Schema, delay: str | int | None) -> Numbered:
-    """Events with a watermark: the user's on the time column, or one of ours with this delay."""
+def with_event_time(
+    events: Numbered, schema: Schema, delay: str | int | None, too_far: Column | None = None
+) -> Numbered:
+    """Events with a watermark: the user's on the time column, or one of ours with this delay.
+
+    too_far   whether a row is none that may move time
+    """
     if has_watermark(events.frame, events.name(schema.time)):
         return events
-    pace = Pace.of(schema.clock)
-    there = functions.when(events.column(schema.time).isNotNull(), _moment(events, schema.time, pace))
+    counts = events.column(schema.time).isNotNull()
+    if too_far is not None:
+        counts &= ~too_far
+    there = functions.when(counts, _moment(events, schema.time, Pace.of(schema.clock)))
     known = functions.coalesce(there, functions.expr(_NEVER))
     late = f"{waited(schema, delay)} milliseconds"
     return Numbered(events.frame.withColumn(EVENT_TIME, known).withWatermark(EVENT_TIME, late), events.columns)
+
+
+def with_one_event_time(streams: Sequence[Numbered], schema: Schema) -> list[Numbered]:
+    """Streams of which some have the user's watermark and others one of ours, with the same columns."""
+    if len({EVENT_TIME in stream.frame.columns for stream in streams}) < 2:
+        return list(streams)
+    return [
+        stream
+        if EVENT_TIME in stream.frame.columns
+        else Numbered(stream.frame.withColumn(EVENT_TIME, stream.column(schema.time)), stream.columns)
+        for stream in streams
+    ]
 
 
 def waited(schema: Schema, delay: str | int | None) -> int:
@@ -107,6 +132,29 @@ def beyond(events: Numbered, schema: Schema) -> Column:
     return (time > most) | (time < -most)
 
 
+def too_far_ahead(events: Numbered, schema: Schema, ahead: str) -> Column:
+    """Whether an event is further ahead of the clock of the machine than that; NULL when it has no time.
+
+    The clock is Spark's `current_timestamp`, which on a stream is the time that it wrote down for the batch: a batch
+    that is given again makes the same rows bad.
+    """
+    if has_watermark(events.frame, events.name(schema.time)):
+        raise NoDelay(
+            f"`ahead` cannot keep events from moving the watermark that the stream has already on `{schema.time}`",
+            hint="leave withWatermark out, and set Settings(stream=Stream(delay='10 seconds', ahead='1 hour'))",
+        )
+    pace = Pace.of(schema.clock)
+    if schema.clock.nanoseconds is None or pace.length != schema.clock.nanoseconds:
+        raise NoDelay(
+            f"`{schema.time}` counts ticks, and it is not known how long one is in milliseconds, so `ahead` cannot "
+            "compare them with the clock of the machine",
+            hint="the schema's `tick` says how long a tick is, since 1970; or leave `ahead` out",
+        )
+    most = floor(duration_in_steps(ahead, Clock(ClockKind.TIMESTAMP)) / _NANOSECONDS)
+    now = functions.unix_millis(functions.current_timestamp())
+    return _moment(events, schema.time, pace) > functions.timestamp_millis(now + functions.lit(min(most, _FURTHEST)))
+
+
 def _moment(events: Numbered, name: str, pace: Pace) -> Column:
     time, kind = events.column(name), events.type(name)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -121,34 +169,3 @@ def _moment(events: Numbered, name: str, pace: Pace) -> Column:
         whole = ticks - functions.pmod(ticks, functions.lit(pace.steps))
         ticks = functions.call_function("div", whole, functions.lit(pace.steps))
     return functions.timestamp_millis(ticks * functions.lit(pace.milliseconds))
-
-
-# Time while nothing comes ------------------------------------------------------------------------------------------
-
-# The column that tells heartbeats from events.
-HEARTBEAT = "kleene_heartbeat"
-
-
-def with_heartbeats(events: Numbered, schema: Schema, idle: str) -> Numbered:
-    """Events, and once a second a row that is none and says what time it is, so long ago."""
-    kind = events.type(schema.time)
-    if not pa.types.is_timestamp(kind):
-        raise NoDelay(
-            f"`{schema.time}` is no timestamp, so the clock of the machine cannot move it on",
-            hint="leave `idle` out; time then stands still while no event comes",
-        )
-    behind = ceil(duration_in_steps(idle, schema.clock) / 1000)
-    beats = events.frame.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()
-    now = functions.timestamp_millis(functions.unix_millis("timestamp") - functions.lit(behind))
-    if kind.tz is None:
-        now = functions.timestamp_add("MICROSECOND", functions.unix_micros(now), functions.expr(_EPOCH))
-    columns = [
-        (now if name == schema.time else functions.lit(None))
-        .cast(events.frame.schema[place].dataType)
-        .alias(f"c{place}")
-        for place, name in enumerate(events.columns.names)
-    ]
-    marked = events.frame.withColumn(HEARTBEAT, functions.lit(False))
-    beating = beats.select(*columns, functions.lit(True).alias(HEARTBEAT))
-    # What comes along with events does not come with heartbeats.
-    return Numbered(marked.unionByName(beating, allowMissingColumns=True), events.columns)

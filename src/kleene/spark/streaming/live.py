@@ -16,15 +16,15 @@ from kleene.pattern.schema import Schema
 from kleene.pattern.unseen import unseen_types
 from kleene.plan.settings import Settings
 from kleene.spark.batch import OnEvents, is_large
+from kleene.spark.batch_run import BatchRun
 from kleene.spark.interpreter import fit_interpreter, in_tasks
 from kleene.spark.packing import from_bytes
 from kleene.spark.sending import Sent
 from kleene.spark.slot import TYPE_SEEN
+from kleene.spark.streaming.interruption import told_to_spark
 from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
 from kleene.spark.streaming.record import Record, read_record, write_record
-from kleene.spark.streaming.spreading import places
 from kleene.spark.streaming.stateful import SlotProcessor
-from kleene.spark.together import Together
 from kleene.spark.types import as_spark_expects, spark_schema
 from kleene.spark.unseen import known_streams
 from kleene.spark.worker import ENVELOPE_DDL, opener, plain_schema
@@ -103,7 +103,7 @@ class Live(OnEvents):
 
     def start(
         self,
-        on_batch: Callable[[Found, int], None],
+        on_batch: Callable[[MicroBatch, int], None],
         *,
         checkpoint: str,
         trigger: str | None = None,
@@ -125,7 +125,14 @@ class Live(OnEvents):
         def taken_apart(batch: DataFrame, number: int) -> None:
             batch.persist()
             try:
-                on_batch(Found(prepared, batch, record.life), number)
+                found = MicroBatch(prepared, batch, record.life)
+                on_batch(found, number)
+                found.complete()
+            except Exception as problem:
+                told = told_to_spark(problem)
+                if told is problem:
+                    raise
+                raise told from None
             finally:
                 batch.unpersist()
 
@@ -139,7 +146,7 @@ class Live(OnEvents):
         return writer.start()
 
     def unseen(self, types: Mapping[str, Collection[str]]) -> list[NoSuchEvents]:
-        """Warnings of types that a query names and of which no event has come, given those that came (`Found.types`).
+        """Warnings of types that a query names and of which no event has come, given those that came.
 
         Events that a query's conditions rule out do not come so far, and are not known here.
         """
@@ -174,9 +181,8 @@ def _operator(prepared: PreparedStream) -> DataFrame:
     if "RocksDB" not in str(packed.sparkSession.conf.get(STATE_STORE)):
         packed.sparkSession.conf.set(STATE_STORE, ROCKSDB)
     # What Spark pickles; on a worker it is the processor.
-    processor: Any = Sent(SlotProcessor, prepared.errand())
-    place = functions.element_at(functions.lit(list(places(prepared.slots))), functions.col("slot") + 1)
-    grouped = packed.withColumn("place", place.cast("int")).groupBy("place")
+    processor: Any = Sent(SlotProcessor, prepared.task_spec())
+    grouped = packed.groupBy("place")
     with fit_interpreter(packed.sparkSession):
         return grouped.transformWithStateInPandas(processor, ENVELOPE_DDL, "Append", "EventTime")
 
@@ -187,14 +193,14 @@ def _opened(envelopes: DataFrame, wanted: object, columns: pa.Schema) -> DataFra
 
 
 @dataclass(frozen=True)
-class Measured:
+class SlotMetrics:
     """What a slot did in a batch, and what it holds after it: the columns of `METRICS`."""
 
     slot: int
     values: Mapping[str, int]
 
 
-class Found(Together):
+class MicroBatch(BatchRun):
     """What one batch made; `matches`, `timeouts` and `compressed` give it by query, as data frames."""
 
     _prepared: PreparedStream
@@ -209,6 +215,10 @@ class Found(Together):
         inside = functions.when(functions.col("kind") == "metrics", functions.col("rows")).alias("rows")
         rows = self._envelopes.select("query", "kind", "number", inside).collect()
         return [(row["query"], row["kind"], row["number"], row["rows"]) for row in rows]
+
+    def complete(self) -> None:
+        """Have Spark make all of the batch, of which nobody may have read anything: its state is kept only then."""
+        self._headers  # noqa: B018
 
     def number(self, kind: str, query: str | None = None) -> int:
         """How many rows an output has: `matches`, `timeouts`, `compressed`, `late` or `bad`."""
@@ -225,12 +235,12 @@ class Found(Together):
         return types
 
     @cached_property
-    def measured(self) -> tuple[Measured, ...]:
+    def measured(self) -> tuple[SlotMetrics, ...]:
         """By slot that did something."""
         found = []
         for _, kind, slot, rows in self._headers:
             if kind == "metrics" and rows is not None:
-                found += [Measured(slot, row) for row in from_bytes(pa.py_buffer(bytes(rows))).to_pylist()]
+                found += [SlotMetrics(slot, row) for row in from_bytes(pa.py_buffer(bytes(rows))).to_pylist()]
         return tuple(found)
 
     @property

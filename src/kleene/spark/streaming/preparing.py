@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions
 
-from kleene.engine.compiling import why_not_compiled
+from kleene.composition.query_graph import QueryGraph, QueryNode
+from kleene.composition.reference_run import check_evaluated_again
 from kleene.engine.engine import Engine, check_bounded
+from kleene.errors import NotOnStreams
 from kleene.evaluation import warn_of_reference
-from kleene.pattern.feeding import families
-from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
 from kleene.spark.batch import Prepared, bind, stream_names, why_bad
 from kleene.spark.compiling import compile_beside
 from kleene.spark.numbered import UNREADABLE, Numbered
-from kleene.spark.routing import routes_of
-from kleene.spark.streaming.division import bad_columns, divide_stream, stream_routes
-from kleene.spark.streaming.event_time import Pace, beyond, with_event_time, with_heartbeats
-from kleene.spark.streaming.replayed import check_replays
+from kleene.spark.routing import ByKey, routes_of
+from kleene.spark.streaming.division import bad_columns, buckets_of, divide_stream, stream_routes
+from kleene.spark.streaming.event_time import Pace, beyond, too_far_ahead, with_event_time, with_one_event_time
+from kleene.spark.streaming.heartbeats import with_heartbeats
 from kleene.spark.streams import united
-from kleene.spark.worker import Errand
+from kleene.spark.worker import TaskSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,13 +42,14 @@ class PreparedStream(Prepared):
         return pa.schema([(name, pa.string()) for name in bad_columns(self.events)])
 
     @property
-    def slots(self) -> int:
-        """That of rows that are no events is the last one."""
-        return self.bad_slot + 1
+    def buckets(self) -> int | None:
+        """How many buckets keys go to if the stream begins now; None where nothing is divided by key."""
+        by_key = any(isinstance(route, ByKey) for route in self.routes)
+        return buckets_of(self.events, self.settings.exchange) if by_key else None
 
-    def errand(self, **said: Any) -> Errand:
+    def task_spec(self, **said: Any) -> TaskSpec:
         pace = Pace.of(self.bound[0].schema.clock)
-        return {**super().errand(**said), "bad_slot": self.bad_slot, "pace": (pace.steps, pace.milliseconds)}
+        return {**super().task_spec(**said), "bad_slot": self.bad_slot, "pace": (pace.steps, pace.milliseconds)}
 
 
 def prepare_stream(
@@ -60,22 +62,28 @@ def prepare_stream(
 ) -> PreparedStream:
     """Bind queries to the columns of a stream, and divide its events."""
     settings = settings or Settings()
-    streams, given, nothing, bound = bind(events, queries, schema=schema, several=several)
+    streams, given, graph = bind(events, queries, schema=schema, several=several)
+    bound = tuple(node.query for node in graph.in_order_given)
     numbered = united(streams)
-    check_runs(bound, numbered.columns, settings)
+    check_runs(graph, settings)
     compile_beside(numbered.frame.sparkSession)
     known = bound[0].schema
     wrong = why_bad(numbered, given)
     wrong = functions.when(wrong.isNotNull(), wrong).when(
         beyond(numbered, known), f"`{known.time}` is beyond what a stream can tell; the schema's `tick` makes it finer"
     )
+    ahead = settings.stream.ahead
+    if ahead is not None:
+        too_far = too_far_ahead(numbered, known, ahead)
+        reason = f"`{known.time}` is more than {ahead} ahead of the clock of the machine"
+        wrong = functions.coalesce(wrong, functions.when(too_far, reason))
     if numbered.along:
         wrong = functions.coalesce(functions.col(UNREADABLE), wrong)
-    timed = united([_timed(stream, known, settings) for stream in streams])
+    timed = united(with_one_event_time([_timed(stream, known, settings) for stream in streams], known))
     routes = stream_routes(bound, routes_of(bound, numbered.columns, settings.budget.policy))
     packed, parts, bad = divide_stream(timed, bound, routes, settings.exchange, wrong, whole=several)
     return PreparedStream(
-        queries, bound, given, timed, routes, packed, parts, nothing, several, settings, stream_names(events), bad
+        queries, bound, given, timed, routes, packed, parts, graph, several, settings, stream_names(events), bad
     )
 
 
@@ -86,18 +94,28 @@ def _timed(stream: Numbered, schema: Schema, settings: Settings) -> Numbered:
     """
     if settings.stream.idle is not None:
         stream = with_heartbeats(stream, schema, settings.stream.idle)
-    return with_event_time(stream, schema, settings.stream.delay)
+    ahead = settings.stream.ahead
+    too_far = None if ahead is None else too_far_ahead(stream, schema, ahead)
+    return with_event_time(stream, schema, settings.stream.delay, too_far)
 
 
-def check_runs(queries: Sequence[BoundQuery], columns: pa.Schema, settings: Settings) -> None:
+def check_runs(graph: QueryGraph, settings: Settings) -> None:
     """Refuse what cannot run on a stream, and warn of what runs slowly."""
-    feeding = {number for family in families(queries) if len(family) > 1 for number in family}
-    for number, query in enumerate(queries):
-        why_not = why_not_compiled(query, columns, settings)
-        if number in feeding:
-            check_replays(query, settings.budget, "queries that feed each other are evaluated again at every watermark")
-        elif why_not is not None:
-            check_replays(query, settings.budget, f"it stays on the reference evaluator: {why_not}")
+    on_reference = graph.on_reference(settings)
+    for node in graph.nodes:
+        _check_input(node)
+        if node.number in on_reference:
+            check_evaluated_again(node, settings.budget, on_reference[node.number])
         elif settings.budget.state_bytes is None:
-            check_bounded(query, Engine(query, settings).plan)
-    warn_of_reference(queries)
+            check_bounded(node.runs, Engine(node.runs, settings).plan)
+    warn_of_reference(graph)
+
+
+def _check_input(node: QueryNode) -> None:
+    """Refuse a query whose time would stand still: when the events that it reads are certain, no time tells."""
+    if node.lag is None:
+        raise NotOnStreams(
+            f"`{node.query.name}` cannot run on a stream: matches of what it reads ({', '.join(node.feeds_on)}) "
+            "are certain only when enough events have come to close `WITHIN n EVENTS`",
+            hint="say `WITHIN` in time in the query that makes them",
+        )

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kleene.errors import KleeneError
+from kleene.errors import BadSnapshot, KleeneError
 from kleene.spark.packing import from_bytes
-from kleene.spark.slot import Made, Part, Work, named
+from kleene.spark.slot import OutputChunk, SlotGroup, TaskContext, named
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.live_slot import LiveSlot, new_page
-from kleene.spark.streaming.segments import Page
+from kleene.spark.streaming.segments import SlotCheckpoint, not_kept
 from kleene.spark.streaming.spreading import places
-from kleene.spark.worker import ENVELOPE, Errand, portions, quietly, work_from
+from kleene.spark.worker import ENVELOPE, TaskSpec, portions, without_repeated_warnings, work_from
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,16 +31,18 @@ if TYPE_CHECKING:
 _PIECE = 8 << 20
 
 
-def called(given: Errand, slot: int, rows: Iterator[pd.DataFrame], watermark: int, kept: InSpark) -> Iterator[Any]:
+def called(given: TaskSpec, slot: int, rows: Iterator[pd.DataFrame], watermark: int, kept: InSpark) -> Iterator[Any]:
     """What a slot makes of its rows, and of the time that has passed: envelopes.
 
     watermark   in Spark's milliseconds
     """
     blobs = [pa.py_buffer(blob) for frame in rows for blob in frame["events"]]
     try:
-        with quietly():
+        with without_repeated_warnings():
             if slot == given["bad_slot"]:
-                made: Iterable[Made] = map(_bad, map(from_bytes, blobs))
+                if not blobs:  # It keeps nothing, and is never woken.
+                    raise _other_slots(slot + 1)
+                made: Iterable[OutputChunk] = map(_bad, map(from_bytes, blobs))
             else:
                 made = _updated(given, slot, blobs, watermark, kept)
             for one in made:
@@ -50,7 +52,9 @@ def called(given: Errand, slot: int, rows: Iterator[pd.DataFrame], watermark: in
         raise error.with_traceback(None) from None
 
 
-def _updated(given: Errand, slot: int, blobs: list[pa.Buffer], watermark: int, kept: InSpark) -> Iterator[Made]:
+def _updated(
+    given: TaskSpec, slot: int, blobs: list[pa.Buffer], watermark: int, kept: InSpark
+) -> Iterator[OutputChunk]:
     work, pace = _work(_Told(given))
     part = work.part_of(slot)
     live = _LIVE.slot(work, part, slot, kept)
@@ -60,12 +64,12 @@ def _updated(given: Errand, slot: int, blobs: list[pa.Buffer], watermark: int, k
     _LIVE.remember(live, slot)
 
 
-def _bad(rows: pa.Table) -> Made:
+def _bad(rows: pa.Table) -> OutputChunk:
     """Rows that are no events, of no query."""
-    return Made(-1, "bad", rows.num_rows, rows)
+    return OutputChunk(-1, "bad", rows.num_rows, rows)
 
 
-def _envelopes(made: Made, slot: int) -> Iterator[pd.DataFrame]:
+def _envelopes(made: OutputChunk, slot: int) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     for number, rows in portions(made):
@@ -107,7 +111,8 @@ class InSpark:
         # By their keys: an iterator over values has many of them in memory at a time, in the JVM and here.
         for number in sorted({number for name, number, _ in self._parts.keys() if name == kind}):  # noqa: SIM118
             data = self.get(kind, number)
-            assert data is not None, "its key is there"
+            if data is None:
+                raise not_kept(f"{kind} {number} has no beginning")
             yield number, data
 
     def set_timer(self, milliseconds: int) -> None:
@@ -132,13 +137,13 @@ class _Live:
     def __init__(self) -> None:
         self._slots: OrderedDict[tuple[str, int], LiveSlot] = OrderedDict()
 
-    def slot(self, work: Work, part: Part, slot: int, kept: InSpark) -> LiveSlot:
+    def slot(self, work: TaskContext, part: SlotGroup, slot: int, kept: InSpark) -> LiveSlot:
         """The slot as Spark keeps it; it is not here until it is remembered, for what fails half-way stands nowhere."""
         serves = serves_of(work, part)
         data = kept.page()
         if data is None:
             return LiveSlot.opened(work, part, new_page(serves), kept)
-        page = Page.from_bytes(data, serves)
+        page = SlotCheckpoint.from_bytes(data, serves)
         live = self._slots.pop((page.life, slot), None)
         if live is not None and live.work is work and live.catch_up(page, kept):
             return live
@@ -157,7 +162,7 @@ class _Live:
 _LIVE = _Live()
 
 
-def serves_of(work: Work, part: Part) -> dict[str, Any]:
+def serves_of(work: TaskContext, part: SlotGroup) -> dict[str, Any]:
     """What the state of a slot is for: with anything else it must not be used."""
     queries = [f"{work.bound[number].name} {work.bound[number].digest.hex()[:16]}" for number in part.queries]
     return {"queries": queries, "buckets": part.slots}
@@ -166,7 +171,7 @@ def serves_of(work: Work, part: Part) -> dict[str, Any]:
 class _Told:
     """What a task was told, as a key: tasks of a stream are told the same again and again."""
 
-    def __init__(self, given: Errand) -> None:
+    def __init__(self, given: TaskSpec) -> None:
         self.given = given
         self._text = json.dumps(given, default=repr, sort_keys=True)
 
@@ -177,11 +182,26 @@ class _Told:
         return hash(self._text)
 
 
+def slot_at(place: int, slots: int) -> int:
+    """The slot that Spark calls by this number; `BadSnapshot` where there are not as many slots."""
+    slot = _slots_by_place(slots).get(place)
+    if slot is None:
+        raise _other_slots(slots)
+    return slot
+
+
+def _other_slots(slots: int) -> BadSnapshot:
+    return BadSnapshot(
+        f"this stream's state was kept for other slots than the {slots} of now: its buckets or queries have changed",
+        hint="go on with what it was begun with, or begin with a new checkpoint",
+    )
+
+
 @lru_cache(maxsize=32)
-def slots_by_place(slots: int) -> dict[int, int]:
+def _slots_by_place(slots: int) -> dict[int, int]:
     return {place: slot for slot, place in enumerate(places(slots))}
 
 
 @lru_cache(maxsize=1024)
-def _work(told: _Told) -> tuple[Work, Pace]:
+def _work(told: _Told) -> tuple[TaskContext, Pace]:
     return work_from(told.given), Pace(*told.given["pace"])

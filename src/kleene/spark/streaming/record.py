@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kleene.errors import BadSnapshot
+from kleene.durable import make_folder, sync_names
+from kleene.errors import BadSnapshot, UnreadableFile
 from kleene.frames.atomic import replacing
-from kleene.spark.streaming.segments import VERSION
+from kleene.pattern.meaning import first_change, is_meaning, is_whole, meaning_of
+from kleene.spark.streaming.segments import MEANING_HINT, VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,18 +28,21 @@ _PART = "part-00000.txt"
 class Record:
     """The queries by name, with digests of what they mean, and how many buckets their events go to.
 
-    life   made at random for each checkpoint, so that results of two can be told apart
+    buckets    None where nothing is divided by key, and in the record of a Kleene that did not write a single one
+    meanings   by query what its columns and its output mean; nothing in the record of a Kleene that did not say so
+    life       made at random for each checkpoint, so that results of two can be told apart
     """
 
     queries: Mapping[str, str]
     buckets: int | None
     life: str = field(default_factory=lambda: secrets.token_hex(8))
+    meanings: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(prepared: PreparedStream) -> Record:
         digests = {query.name: query.digest.hex()[:16] for query in prepared.bound}
-        divided = [part.slots for part in prepared.parts if part.slots > 1]
-        return Record(digests, max(divided, default=None))
+        meanings = {query.name: meaning_of(query) for query in prepared.bound}
+        return Record(digests, prepared.buckets, meanings=meanings)
 
     def check(self, now: Record) -> None:
         """Refuse to go on with something else."""
@@ -50,7 +55,11 @@ class Record:
                     f"query `{names[0]}` {what} since this checkpoint was begun",
                     hint="restore the queries, or begin with a new checkpoint, which starts without open windows",
                 )
-        if self.buckets != now.buckets:
+        for name, known in self.meanings.items():
+            change = first_change(known, now.meanings[name])
+            if change is not None:
+                raise BadSnapshot(f"{change} when this checkpoint was begun", hint=MEANING_HINT)
+        if self.buckets is not None and self.buckets != now.buckets:
             raise BadSnapshot(
                 f"this checkpoint was begun with {self.buckets} buckets, and {now.buckets} are asked for now",
                 hint="leave the number out, or begin with a new checkpoint",
@@ -63,7 +72,7 @@ def read_record(session: SparkSession, checkpoint: str) -> Record | None:
     text = _read_by_spark(session, checkpoint) if folder is None else _read(folder)
     if text is None:
         return None
-    said = json.loads(text)
+    said = _said(text)
     version = said.pop("kleene")
     if version != VERSION:
         raise BadSnapshot(
@@ -71,6 +80,33 @@ def read_record(session: SparkSession, checkpoint: str) -> Record | None:
             hint="finish it with the Kleene that began it, or begin with a new checkpoint",
         )
     return Record(**said)
+
+
+def _said(text: str) -> dict[str, Any]:
+    """The fields of a record, with the version that wrote it."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = None
+    if isinstance(said, dict) and said.get("kleene", VERSION) != VERSION:
+        return said  # what another version says is its own
+    known = {"kleene", *(field.name for field in fields(Record))}
+    if isinstance(said, dict) and {"kleene", "queries", "buckets"} <= said.keys() <= known:
+        queries, buckets, meanings = said["queries"], said["buckets"], said.get("meanings", {})
+        sound = (
+            isinstance(queries, dict)
+            and all(isinstance(digest, str) for digest in queries.values())
+            and (buckets is None or is_whole(buckets))
+            and isinstance(said.get("life", ""), str)
+            and isinstance(meanings, dict)
+            and meanings.keys() <= queries.keys()
+            and all(map(is_meaning, meanings.values()))
+        )
+        if sound:
+            return said
+    raise BadSnapshot(
+        "the record of this checkpoint is not what Kleene keeps there", hint="begin with a new checkpoint"
+    )
 
 
 def write_record(session: SparkSession, checkpoint: str, record: Record) -> None:
@@ -92,7 +128,14 @@ def _folder(checkpoint: str) -> Path | None:
 
 def _read(folder: Path) -> str | None:
     """As Spark reads it: the file of a name that it does not take for hidden."""
-    texts = [file.read_text() for file in sorted(folder.glob("part-*"))]
+    try:
+        texts = [file.read_text() for file in sorted(folder.glob("part-*"))]
+        if texts:
+            # Who wrote it may have been killed before its name was on the disk; results will be marked with it.
+            make_folder(folder)
+            sync_names(folder)
+    except OSError as problem:
+        raise UnreadableFile(f"`{folder}` cannot be read: {problem.strerror or problem}") from None
     return texts[0] if texts else None
 
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
+from kleene.spark.streaming.buckets import with_buckets
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
-    from kleene.spark.worker import Errand
+    from kleene.spark.worker import TaskSpec
 
 _DATA = StructType([StructField("data", BinaryType())])
 _PLACE = StructType(
@@ -24,12 +26,12 @@ _PLACE = StructType(
 
 
 class SlotProcessor(StatefulProcessor):
-    def __init__(self, given: Errand) -> None:
+    def __init__(self, given: TaskSpec) -> None:
         """`given` is what tasks are told: plain data, since it travels to each of them."""
         self._given = given
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
+        self._handle, self._given = handle, with_buckets(self._given)
         self._page = handle.getValueState("page", _DATA)
         self._parts = handle.getMapState("parts", _PLACE, _DATA)
 
@@ -45,10 +47,10 @@ class SlotProcessor(StatefulProcessor):
         pass
 
     def _slot(self, key: Any) -> int:
-        from kleene.spark.streaming.processor import slots_by_place
+        from kleene.spark.streaming.processor import slot_at
 
         # The slot of rows that are no events is the last one.
-        return slots_by_place(self._given["bad_slot"] + 1)[int(key[0])]
+        return slot_at(int(key[0]), self._given["bad_slot"] + 1)
 
     def _called(self, slot: int, rows: Iterator[Any], timers: TimerValues, fired: int | None = None) -> Iterator[Any]:
         from kleene.spark.streaming.processor import InSpark, called

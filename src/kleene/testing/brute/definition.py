@@ -10,28 +10,28 @@ from typing import Any
 
 from kleene.lang.tree import SelectionStrategy
 from kleene.testing.brute.conditions import Clause, Phase, holds
-from kleene.testing.brute.pattern import InOrder, Never, Place, Shape, Together, places
+from kleene.testing.brute.pattern import BruteConjunction, BrutePlace, InOrder, Never, Shape, places
 from kleene.testing.brute.question import Question
-from kleene.testing.brute.runs import Run
-from kleene.testing.brute.stream import Event, all_before, before
+from kleene.testing.brute.runs import BruteRun
+from kleene.testing.brute.stream import BruteEvent, all_before, before
 from kleene.testing.brute.values import Assignment
 
 
-def events_of(shape: Shape, chosen: Assignment) -> tuple[Event, ...]:
+def events_of(shape: Shape, chosen: Assignment) -> tuple[BruteEvent, ...]:
     return tuple(event for place in places(shape, negated=False) for event in chosen.get(place.name, ()))
 
 
 def in_order(shape: Shape, chosen: Assignment) -> bool:
     """Sequences and lists keep Before (§1), as far as the places are assigned; `&` may pair simultaneous events."""
     match shape:
-        case Place():
+        case BrutePlace():
             events = chosen.get(shape.name, ())
             return not shape.is_list or all(before(x, y) for x, y in pairwise(events))
         case InOrder(parts):
             spans = [events for part in parts if (events := events_of(part, chosen))]
             following = all(all_before(x, y) for i, x in enumerate(spans) for y in spans[i + 1 :])
             return following and all(in_order(part, chosen) for part in parts)
-        case Together(parts):
+        case BruteConjunction(parts):
             return all(in_order(part, chosen) for part in parts)
     return True
 
@@ -56,11 +56,11 @@ class Candidate:
         )
 
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[BrutePlace, ...]:
         return tuple(places(self.shape, negated=False))
 
     @cached_property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[BruteEvent, ...]:
         return events_of(self.shape, self.chosen)
 
     @property
@@ -70,19 +70,19 @@ class Candidate:
 
     # Window
 
-    def distance(self, first: Sequence[Event], last: Sequence[Event]) -> Any:
+    def distance(self, first: Sequence[BruteEvent], last: Sequence[BruteEvent]) -> Any:
         """From the smallest start to the largest end, in time or in positions (§3 Window)."""
         assert self.question.window is not None
         if self.question.window.counts_events:
             return max(map(self.position, last)) - min(map(self.position, first))
         return max(event.end for event in last) - min(event.start for event in first)
 
-    def position(self, event: Event) -> int:
+    def position(self, event: BruteEvent) -> int:
         """The number of the partition's events before it."""
         return sum(before(other, event) for other in self.partition)
 
     @cached_property
-    def partition(self) -> tuple[Event, ...]:
+    def partition(self) -> tuple[BruteEvent, ...]:
         stream, attributes = self.question.stream, self.question.partition
         key = stream.key(self.events[0], attributes)
         return () if key is None else stream.partition(attributes, key)
@@ -113,7 +113,7 @@ class Candidate:
 
     # ZStream's closure
 
-    def is_group(self, closure: Place) -> bool:
+    def is_group(self, closure: BrutePlace) -> bool:
         """§3 ZStream's closure: the maximal group between its neighbours, or n successive members."""
         members = tuple(event for event in self.question.stream.events if self._may_join(closure, event))
         group = self.chosen[closure.name]
@@ -122,7 +122,7 @@ class Candidate:
             return group in runs
         return group == members
 
-    def _may_join(self, closure: Place, event: Event) -> bool:
+    def _may_join(self, closure: BrutePlace, event: BruteEvent) -> bool:
         others = {name: events for name, events in self.chosen.items() if name != closure.name}
         rest = tuple(other for events in others.values() for other in events)
         if event in rest or not self.question.admits(closure, event):
@@ -139,7 +139,7 @@ class Candidate:
             and all(holds(clause, binding) for clause in choosing)
         )
 
-    def _lies_between(self, event: Event, place: Place, chosen: Assignment) -> bool:
+    def _lies_between(self, event: BruteEvent, place: BrutePlace, chosen: Assignment) -> bool:
         """After the nearest events before the place and before those after it; at an end the window is the bound."""
         for sequence in _sequences(self.shape):
             for i, part in enumerate(sequence.parts):
@@ -150,7 +150,11 @@ class Candidate:
         raise NotImplementedError(f"{place.name} stands in no sequence")
 
     def _bounded(
-        self, event: Event, left: tuple[Event, ...], right: tuple[Event, ...], match: tuple[Event, ...]
+        self,
+        event: BruteEvent,
+        left: tuple[BruteEvent, ...],
+        right: tuple[BruteEvent, ...],
+        match: tuple[BruteEvent, ...],
     ) -> bool:
         """Near bounds go by Before; the far bounds are t_last − T and t_first + T (§3 Negation)."""
         if not (all_before(left, (event,)) and all_before((event,), right)):
@@ -174,7 +178,7 @@ class Candidate:
             for event in self.question.stream.events
         )
 
-    def _forbids(self, place: Place, event: Event) -> bool:
+    def _forbids(self, place: BrutePlace, event: BruteEvent) -> bool:
         binding = self.question.bind({**self.chosen, place.name: (event,)})
         return (
             self.question.admits(place, event)
@@ -189,7 +193,7 @@ class Candidate:
         """§3 Selection strategies: what lies between two selected events could be ignored."""
         if self.question.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH:
             return True
-        return Run(self.question, self.shape, self.parts, self.chosen).is_possible()
+        return BruteRun(self.question, self.shape, self.parts, self.chosen).is_possible()
 
 
 def _sequences(shape: Shape) -> Iterator[InOrder]:
@@ -198,11 +202,11 @@ def _sequences(shape: Shape) -> Iterator[InOrder]:
             yield shape
             for part in parts:
                 yield from _sequences(part)
-        case Together(parts):
+        case BruteConjunction(parts):
             for part in parts:
                 yield from _sequences(part)
 
 
-def _nearest(parts: Sequence[Shape], chosen: Assignment) -> tuple[Event, ...]:
+def _nearest(parts: Sequence[Shape], chosen: Assignment) -> tuple[BruteEvent, ...]:
     """The events of the nearest part that has any: an absent component is no neighbour."""
     return next((events for part in parts if (events := events_of(part, chosen))), ())

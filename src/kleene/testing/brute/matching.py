@@ -9,9 +9,9 @@ from typing import Any
 
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.testing.brute.definition import Candidate, in_order
-from kleene.testing.brute.pattern import Place, Shape, alternatives, places
+from kleene.testing.brute.pattern import BrutePlace, Shape, alternatives, places
 from kleene.testing.brute.question import Question, ask
-from kleene.testing.brute.stream import Event, Row, TypeNames, all_before, read_stream
+from kleene.testing.brute.stream import BruteEvent, Row, TypeNames, all_before, read_stream
 from kleene.testing.brute.values import Assignment
 
 # Each positive variable in pattern order with the indices of its rows, or None where it is absent.
@@ -57,7 +57,7 @@ def _named(question: Question, chosen: Assignment) -> Match:
     return tuple((name, indices or None) for name, indices in bound)
 
 
-def _events(question: Question, chosen: Assignment) -> tuple[Event, ...]:
+def _events(question: Question, chosen: Assignment) -> tuple[BruteEvent, ...]:
     return tuple(event for place in question.positives for event in chosen.get(place.name, ()))
 
 
@@ -81,7 +81,7 @@ def assignments(question: Question, shape: Shape) -> Iterator[Assignment]:
 
 
 def _extensions(
-    question: Question, shape: Shape, remaining: tuple[Place, ...], chosen: dict[str, tuple[Event, ...]]
+    question: Question, shape: Shape, remaining: tuple[BrutePlace, ...], chosen: dict[str, tuple[BruteEvent, ...]]
 ) -> Iterator[Assignment]:
     """An assignment that already breaks the order can be completed by none, so its completions are left out."""
     if not remaining:
@@ -96,7 +96,7 @@ def _extensions(
             yield from _extensions(question, shape, tuple(rest), extended)
 
 
-def _fillings(place: Place, able: Sequence[Event]) -> Iterator[tuple[Event, ...]]:
+def _fillings(place: BrutePlace, able: Sequence[BruteEvent]) -> Iterator[tuple[BruteEvent, ...]]:
     """One event, or every list that the repetition allows; an absent component is another alternative."""
     if not (place.is_list or place.is_closure):
         return combinations(able, 1)

@@ -10,7 +10,7 @@ from kleene.lang import tree
 
 
 @dataclass(frozen=True, slots=True)
-class EventClass:
+class BruteClass:
     """A type test with an optional predicate (§1); a type is the class of its own events."""
 
     types: tuple[str, ...]
@@ -18,11 +18,11 @@ class EventClass:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class BrutePlace:
     """One component: what may stand there, and how often. A closure is ZStream's, a list is SASE+'s."""
 
     name: str
-    classes: tuple[EventClass, ...]
+    classes: tuple[BruteClass, ...]
     low: int = 1
     high: int | None = 1
     is_list: bool = False
@@ -44,7 +44,7 @@ class Place:
 class Never:
     """Negated components at one point of a sequence: `!B`, `!(B | C)`, `!B & !C`."""
 
-    places: tuple[Place, ...]
+    places: tuple[BrutePlace, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ class InOrder:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Together:
+class BruteConjunction:
     parts: tuple[Shape, ...]
 
 
@@ -62,13 +62,13 @@ class Either:
     parts: tuple[Shape, ...]
 
 
-Shape = Place | Never | InOrder | Together | Either
+Shape = BrutePlace | Never | InOrder | BruteConjunction | Either
 
 
 def read_pattern(query: tree.Query) -> Shape:
     """The syntax tree with every component named; a second bare component of one type is `A_2`."""
     declared = {
-        item.name: EventClass(tuple(kind.name for kind in item.types), item.predicate)
+        item.name: BruteClass(tuple(kind.name for kind in item.types), item.predicate)
         for item in query.declarations
         if isinstance(item, tree.ClassDeclaration)
     }
@@ -77,7 +77,7 @@ def read_pattern(query: tree.Query) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    declared: Mapping[str, EventClass]
+    declared: Mapping[str, BruteClass]
     # How many bare components of each type there have been.
     bare: dict[str, int]
 
@@ -95,36 +95,36 @@ class _Reader:
                 shapes = tuple(self.shape(part) for part in parts)
                 if all(isinstance(shape, Never) for shape in shapes):
                     return Never(tuple(place for shape in shapes for place in places(shape)))
-                return Together(shapes)
+                return BruteConjunction(shapes)
         raise NotImplementedError(f"no meaning for {pattern!r}")
 
-    def _place(self, component: tree.Component) -> Place:
-        classes = tuple(self.declared.get(item.name, EventClass((item.name,))) for item in component.types)
+    def _place(self, component: tree.Component) -> BrutePlace:
+        classes = tuple(self.declared.get(item.name, BruteClass((item.name,))) for item in component.types)
         name = component.variable or self._own_name(component.types[0].name)
         repetition = component.repetition
         if repetition is None:
-            return Place(name, classes)
+            return BrutePlace(name, classes)
         low, high = repetition.minimum, repetition.maximum
         if repetition.mark is tree.Mark.OPTIONAL:
-            return Place(name, classes, low, high)
+            return BrutePlace(name, classes, low, high)
         if component.brackets:
-            return Place(name, classes, low, high, is_list=True)
-        return Place(name, classes, low, high, is_closure=True, slides=repetition.mark is tree.Mark.POWER)
+            return BrutePlace(name, classes, low, high, is_list=True)
+        return BrutePlace(name, classes, low, high, is_closure=True, slides=repetition.mark is tree.Mark.POWER)
 
     def _own_name(self, kind: str) -> str:
         self.bare[kind] = self.bare.get(kind, 0) + 1
         return kind if self.bare[kind] == 1 else f"{kind}_{self.bare[kind]}"
 
 
-def places(shape: Shape | None, *, negated: bool = True) -> Iterator[Place]:
+def places(shape: Shape | None, *, negated: bool = True) -> Iterator[BrutePlace]:
     """Every place below a shape in the order of the text."""
     match shape:
-        case Place():
+        case BrutePlace():
             yield shape
         case Never(below):
             if negated:
                 yield from below
-        case InOrder(parts) | Together(parts) | Either(parts):
+        case InOrder(parts) | BruteConjunction(parts) | Either(parts):
             for part in parts:
                 yield from places(part, negated=negated)
 
@@ -132,7 +132,7 @@ def places(shape: Shape | None, *, negated: bool = True) -> Iterator[Place]:
 def alternatives(shape: Shape) -> Iterator[Shape | None]:
     """The shapes without `|` and `?` whose results are united; None is the shape that holds no event (§3 Not lines)."""
     match shape:
-        case Place():
+        case BrutePlace():
             if shape.optional:
                 yield None
             yield shape
@@ -141,12 +141,12 @@ def alternatives(shape: Shape) -> Iterator[Shape | None]:
         case Either(parts):
             for part in parts:
                 yield from alternatives(part)
-        case InOrder(parts) | Together(parts):
+        case InOrder(parts) | BruteConjunction(parts):
             for choice in product(*(tuple(alternatives(part)) for part in parts)):
                 yield _joined(type(shape), choice)
 
 
-def _joined(kind: type[InOrder] | type[Together], parts: tuple[Shape | None, ...]) -> Shape | None:
+def _joined(kind: type[InOrder] | type[BruteConjunction], parts: tuple[Shape | None, ...]) -> Shape | None:
     """A sequence inside a sequence is one sequence; so is a conjunction inside a conjunction."""
     flat: list[Shape] = []
     for part in parts:

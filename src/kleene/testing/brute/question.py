@@ -13,13 +13,13 @@ from kleene.lang import parse, tree
 from kleene.lang.durations import EVENTS, TICKS
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.testing.brute.conditions import Clause, Clauses, Identifiers, conjuncts, holds
-from kleene.testing.brute.pattern import EventClass, Place, Shape, places, read_pattern
-from kleene.testing.brute.stream import Event, Nothing, Stream
+from kleene.testing.brute.pattern import BruteClass, BrutePlace, Shape, places, read_pattern
+from kleene.testing.brute.stream import BruteEvent, BruteStream, Nothing
 from kleene.testing.brute.values import Assignment, Binding, evaluate
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class BruteWindow:
     """`WITHIN T`: less than T, or at most T when INCLUSIVE; of time, or of positions under EVENTS."""
 
     size: Fraction
@@ -35,7 +35,7 @@ class Question:
     """The query over one stream, with the names resolved that its conditions use."""
 
     query: tree.Query
-    stream: Stream
+    stream: BruteStream
     params: Mapping[str, Any]
 
     @cached_property
@@ -43,7 +43,7 @@ class Question:
         return read_pattern(self.query)
 
     @cached_property
-    def positives(self) -> tuple[Place, ...]:
+    def positives(self) -> tuple[BrutePlace, ...]:
         return tuple(places(self.shape, negated=False))
 
     @cached_property
@@ -59,7 +59,7 @@ class Question:
         return self.query.output.mode if self.query.output else OutputMode.ALL
 
     @cached_property
-    def window(self) -> Window | None:
+    def window(self) -> BruteWindow | None:
         within = self.query.within
         if within is None:
             return None
@@ -67,7 +67,7 @@ class Question:
         if term.unit not in (TICKS, EVENTS):
             raise NotImplementedError("windows here are in ticks or events")
         amount = self.params[term.amount.name] if isinstance(term.amount, tree.Parameter) else term.amount
-        return Window(Fraction(amount), within.inclusive, term.unit == EVENTS)
+        return BruteWindow(Fraction(amount), within.inclusive, term.unit == EVENTS)
 
     # Conditions
 
@@ -126,11 +126,11 @@ class Question:
         kinds = {name for place in places(self.shape) for name in place.types}
         return tuple(name for name in names if all(self.stream.type_has(kind, name) for kind in kinds))
 
-    def admits(self, place: Place, event: Event) -> bool:
+    def admits(self, place: BrutePlace, event: BruteEvent) -> bool:
         """The class test of a place; an event without a type is of no class."""
         return any(event.type in item.types and self._has_property(item, event) for item in place.classes)
 
-    def _has_property(self, kind: EventClass, event: Event) -> bool:
+    def _has_property(self, kind: BruteClass, event: BruteEvent) -> bool:
         """A class's predicate speaks of the attributes of one event, without a variable."""
         if kind.predicate is None:
             return True
@@ -138,7 +138,7 @@ class Question:
         binding = Binding(self.stream, {"event": (event,)}, frozenset(), owners, self.params)
         return all(holds(clause, binding) for clause in conjuncts(kind.predicate, ()))
 
-    def equivalent(self, event: Event, others: Sequence[Event]) -> bool:
+    def equivalent(self, event: BruteEvent, others: Sequence[BruteEvent]) -> bool:
         """The top-level equivalence tests of one event with others: all pairs that have the attribute are equal.
 
         A key of the partition that is NULL matches nothing, even alone (§3 Partition).
@@ -151,7 +151,7 @@ class Question:
             for value in self._wanted(item, others)
         )
 
-    def _wanted(self, item: tree.EquivalenceItem, others: Sequence[Event]) -> Iterator[Any]:
+    def _wanted(self, item: tree.EquivalenceItem, others: Sequence[BruteEvent]) -> Iterator[Any]:
         yield from (self.stream.value(other, item.attribute) for other in others)
         if item.value is not None:
             yield evaluate(item.value, self.bind({}))
@@ -178,13 +178,13 @@ def _equal(left: Any, right: Any) -> bool:
     return left is not None and right is not None and bool(left == right)
 
 
-def ask(text: str, stream: Stream, params: Mapping[str, Any] | None) -> Question:
+def ask(text: str, stream: BruteStream, params: Mapping[str, Any] | None) -> Question:
     return Question(parse(text), stream, params or {})
 
 
-def line_of(shape: Shape, parts: Sequence[Shape]) -> tuple[Place, ...]:
+def line_of(shape: Shape, parts: Sequence[Shape]) -> tuple[BrutePlace, ...]:
     """The places of a line in their order; a line is one place or a sequence of places."""
-    line = tuple(part for part in parts if isinstance(part, Place))
+    line = tuple(part for part in parts if isinstance(part, BrutePlace))
     if set(line) != set(places(shape, negated=False)):
         raise NotImplementedError("only a line has a strategy other than skip_till_any_match")
     return line

@@ -9,22 +9,22 @@ from itertools import pairwise
 
 from kleene.lang.tree import SelectionStrategy
 from kleene.testing.brute.conditions import Clause, Clauses, Phase, holds
-from kleene.testing.brute.pattern import Place, Shape
+from kleene.testing.brute.pattern import BrutePlace, Shape
 from kleene.testing.brute.question import Question, line_of
-from kleene.testing.brute.stream import Event, before, step
+from kleene.testing.brute.stream import BruteEvent, before, step
 from kleene.testing.brute.values import Assignment
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class BruteSelection:
     """One begin or take move: the event, and the place in the line that it went to."""
 
     place: int
-    event: Event
+    event: BruteEvent
 
 
 @dataclass(frozen=True)
-class Run:
+class BruteRun:
     """The run that selected these events; its edges' formulas hold when WHERE does, so only ignoring is judged."""
 
     question: Question
@@ -33,12 +33,12 @@ class Run:
     chosen: Assignment
 
     @cached_property
-    def line(self) -> tuple[Place, ...]:
+    def line(self) -> tuple[BrutePlace, ...]:
         return line_of(self.shape, self.parts)
 
     @cached_property
-    def selections(self) -> tuple[Selection, ...]:
-        return tuple(Selection(i, event) for i, place in enumerate(self.line) for event in self.chosen[place.name])
+    def selections(self) -> tuple[BruteSelection, ...]:
+        return tuple(BruteSelection(i, event) for i, place in enumerate(self.line) for event in self.chosen[place.name])
 
     def is_possible(self) -> bool:
         """Every group of simultaneous events that the run passed without moving let it stay, all of them (∀)."""
@@ -48,7 +48,7 @@ class Run:
             for event in self._passed(last.event, following.event)
         )
 
-    def _passed(self, last: Event, following: Event) -> Iterator[Event]:
+    def _passed(self, last: BruteEvent, following: BruteEvent) -> Iterator[BruteEvent]:
         """The events visible to the run in the steps between two selections.
 
         In the step in which the run moves, the others have no say (∃); what is not after its last event is invisible.
@@ -57,7 +57,7 @@ class Run:
             if before(last, event) and step(event) < step(following):
                 yield event
 
-    def may_ignore(self, event: Event, after: int) -> bool:
+    def may_ignore(self, event: BruteEvent, after: int) -> bool:
         """The ignore edge of the state that the run is in after its selection number `after`."""
         match self.question.strategy:
             case SelectionStrategy.STRICT_CONTIGUITY:
@@ -68,11 +68,11 @@ class Run:
                 return not self._could_move(event, after)
         return True
 
-    def _in_partition(self, event: Event) -> bool:
+    def _in_partition(self, event: BruteEvent) -> bool:
         stream, attributes = self.question.stream, self.question.partition
         return stream.key(event, attributes) == stream.key(self.selections[0].event, attributes)
 
-    def _could_move(self, event: Event, after: int) -> bool:
+    def _could_move(self, event: BruteEvent, after: int) -> bool:
         """The state's own take at p[i], its own begin elsewhere."""
         selected = self.selections[: after + 1]
         at = selected[-1].place
@@ -80,7 +80,7 @@ class Run:
             return self._fires(event, at, Phase.TAKE, selected)
         return self._fires(event, at + 1, Phase.BEGIN, selected)
 
-    def _fires(self, event: Event, at: int, edge: Phase, selected: Sequence[Selection]) -> bool:
+    def _fires(self, event: BruteEvent, at: int, edge: Phase, selected: Sequence[BruteSelection]) -> bool:
         """Whether the formula of a begin or take edge holds for the event."""
         place = self.line[at]
         so_far = tuple(selection.event for selection in selected if selection.place == at)

@@ -20,7 +20,7 @@ class Nothing(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Event:
+class BruteEvent:
     """A row of the input, known by its index; two equal rows are two events."""
 
     index: int
@@ -32,10 +32,10 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class BruteStream:
     """The events of the input in their order of consumption, and what the schema says of their types."""
 
-    events: tuple[Event, ...]
+    events: tuple[BruteEvent, ...]
     types: TypeNames | None
     common: frozenset[str]
 
@@ -44,20 +44,22 @@ class Stream:
         declared = self.types.get(name) if self.types is not None and name is not None else None
         return declared is None or attribute in declared or attribute in self.common
 
-    def value(self, event: Event, attribute: str) -> Any:
+    def value(self, event: BruteEvent, attribute: str) -> Any:
         return event.row.get(attribute) if self.type_has(event.type, attribute) else Nothing.MISSING
 
-    def key(self, event: Event, attributes: Sequence[str]) -> tuple[Any, ...] | None:
+    def key(self, event: BruteEvent, attributes: Sequence[str]) -> tuple[Any, ...] | None:
         """The event's partition; None when its type lacks the key or a part of the key is NULL (§3 Partition)."""
         values = tuple(self.value(event, attribute) for attribute in attributes)
         return None if any(value is None or value is Nothing.MISSING for value in values) else values
 
-    def partition(self, attributes: Sequence[str], key: tuple[Any, ...]) -> tuple[Event, ...]:
+    def partition(self, attributes: Sequence[str], key: tuple[Any, ...]) -> tuple[BruteEvent, ...]:
         """The events of one partition; without a key the whole stream is one partition."""
         return tuple(event for event in self.events if self.key(event, attributes) == key)
 
 
-def read_stream(rows: Sequence[Row], types: TypeNames | None, tie_breaker: str | None, start: str | None) -> Stream:
+def read_stream(
+    rows: Sequence[Row], types: TypeNames | None, tie_breaker: str | None, start: str | None
+) -> BruteStream:
     """Rows to events; a row whose time, tie-breaker or start is NULL, or that ends before it starts, is a bad row."""
     common = frozenset(name for name in ("type", "ts", tie_breaker, start) if name is not None)
     events = []
@@ -66,12 +68,12 @@ def read_stream(rows: Sequence[Row], types: TypeNames | None, tie_breaker: str |
         tie = row.get(tie_breaker) if tie_breaker is not None else 0
         if row.get("ts") is None or began is None or tie is None or began > row["ts"]:
             continue
-        events.append(Event(index, row.get("type"), began, row["ts"], tie, row))
+        events.append(BruteEvent(index, row.get("type"), began, row["ts"], tie, row))
     columns = sorted({name for row in rows for name in row} - common)
-    return Stream(tuple(sorted(events, key=lambda event: canonical(event, columns))), types, common)
+    return BruteStream(tuple(sorted(events, key=lambda event: canonical(event, columns))), types, common)
 
 
-def canonical(event: Event, columns: Iterable[str]) -> tuple[Any, ...]:
+def canonical(event: BruteEvent, columns: Iterable[str]) -> tuple[Any, ...]:
     """The canonical order (§1): time, tie-breaker, then values; NULL comes first, equal rows go by their number."""
     values = tuple((name, _rank(event.row.get(name))) for name in columns)
     return (event.end, event.tie, event.start, event.type or "", values, event.index)
@@ -81,7 +83,7 @@ def _rank(value: Any) -> tuple[Any, ...]:
     return (0,) if value is None else (1, value)
 
 
-def before(earlier: Event, later: Event) -> bool:
+def before(earlier: BruteEvent, later: BruteEvent) -> bool:
     """§1 Before: `x.end < y.start`, and the tie-breaker orders primitive events of equal time."""
     if earlier.end < later.start:
         return True
@@ -89,12 +91,12 @@ def before(earlier: Event, later: Event) -> bool:
     return primitive and earlier.end == later.end and bool(earlier.tie < later.tie)
 
 
-def all_before(earlier: Iterable[Event], later: Iterable[Event]) -> bool:
+def all_before(earlier: Iterable[BruteEvent], later: Iterable[BruteEvent]) -> bool:
     """A part of a pattern is before another when each of its events is before each event of the other."""
     right = tuple(later)
     return all(before(x, y) for x in earlier for y in right)
 
 
-def step(event: Event) -> tuple[Any, Any]:
+def step(event: BruteEvent) -> tuple[Any, Any]:
     """The group of simultaneous events that an event is offered with: equal end, equal tie-breaker."""
     return event.end, event.tie

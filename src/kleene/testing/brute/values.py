@@ -10,9 +10,9 @@ from typing import Any
 
 from kleene.lang import tree
 from kleene.lang.tree import Index
-from kleene.testing.brute.stream import Event, Nothing, Stream
+from kleene.testing.brute.stream import BruteEvent, BruteStream, Nothing
 
-Assignment = Mapping[str, tuple[Event, ...]]
+Assignment = Mapping[str, tuple[BruteEvent, ...]]
 
 MISSING, UNDEFINED = Nothing.MISSING, Nothing.UNDEFINED
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
@@ -22,7 +22,7 @@ _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 class Binding:
     """Which events each variable has; an absent variable has none. `turn` is the i − 1 of `a[i]`."""
 
-    stream: Stream
+    stream: BruteStream
     chosen: Assignment
     # The variables that hold lists (Kleene or closure): `a.LEN` is their length.
     lists: frozenset[str]
@@ -31,7 +31,7 @@ class Binding:
     params: Mapping[str, Any]
     turn: int = 0
 
-    def events(self, variable: str, index: Index | tree.Nth | None) -> tuple[Event, ...]:
+    def events(self, variable: str, index: Index | tree.Nth | None) -> tuple[BruteEvent, ...]:
         """The events that a reference speaks of: one, several, or none when the variable is absent."""
         events = self.chosen.get(variable, ())
         match index:
@@ -142,7 +142,7 @@ def aggregated(argument: tree.Expression, owners: Mapping[str, str]) -> tuple[st
     raise NotImplementedError(f"no aggregate over {argument!r}")
 
 
-def _present(events: tuple[Event, ...], attribute: str, stream: Stream) -> Iterator[Any]:
+def _present(events: tuple[BruteEvent, ...], attribute: str, stream: BruteStream) -> Iterator[Any]:
     for event in events:
         value = stream.value(event, attribute)
         if value is not None and value is not MISSING:

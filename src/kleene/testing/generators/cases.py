@@ -13,10 +13,10 @@ from kleene.testing.generators.patterns import (
     ATTRIBUTES,
     CLASSES,
     TYPES,
-    Names,
-    Part,
+    DrawnPart,
+    DrawnTree,
     Role,
-    Tree,
+    VariableNames,
     draw_bare_line,
     draw_line,
     draw_tree,
@@ -58,10 +58,10 @@ def cases(stratum: str) -> SearchStrategy[GeneratedCase]:
 
 def random_case(rng: Random, stratum: str) -> GeneratedCase:
     """One case of a stratum; the same state of the generator gives the same case."""
-    return _Draft(rng, STRATA[stratum]).case()
+    return _CaseDraft(rng, STRATA[stratum]).case()
 
 
-class _Draft:
+class _CaseDraft:
     """A case while it is drawn: first what is declared, then the query, then a stream that may well match it."""
 
     def __init__(self, rng: Random, plan: Stratum) -> None:
@@ -87,8 +87,8 @@ class _Draft:
     def _types(self) -> dict[str, set[str]]:
         return {name: {a for a in ATTRIBUTES if not self.luck(self.plan.lacking)} for name in TYPES}
 
-    def _pattern(self) -> Tree:
-        plan, names = self.plan, Names()
+    def _pattern(self) -> DrawnTree:
+        plan, names = self.plan, VariableNames()
         wishes = plan.wishes if plan.lacking == 0 else replace(plan.wishes, classes=0.0)
         if self.luck(plan.nameless):
             return draw_bare_line(self.rng)
@@ -133,7 +133,7 @@ class _Draft:
             return f" WITHIN {size}{self.rng.choice(('', '', ' units', ' ticks'))}{inclusive}"
         return ""
 
-    def _has(self, part: Part, attribute: str) -> bool:
+    def _has(self, part: DrawnPart, attribute: str) -> bool:
         return self.types is None or attribute == "ts" or any(attribute in self.types[name] for name in part.types)
 
     def _conditions(self) -> list[str]:
@@ -166,7 +166,7 @@ class _Draft:
             return equivalence
         return self.rng.choice((f"({equivalence} or {self._condition() or 'FALSE'})",) * 3 + (f"not {equivalence}",))
 
-    def _has_surely(self, part: Part, attribute: str) -> bool:
+    def _has_surely(self, part: DrawnPart, attribute: str) -> bool:
         return self.types is None or all(attribute in self.types[name] for name in part.types)
 
     def _condition(self) -> str:
@@ -188,7 +188,7 @@ class _Draft:
         alone = len(self.parts) == 1 and about.role is Role.SINGLE
         return formula.replace(f"{about.variable}.", "") if alone and self.luck(0.5) else formula
 
-    def _speaker(self, parts: tuple[Part, ...], about: Part | None, taking: bool = False) -> Speaker:
+    def _speaker(self, parts: tuple[DrawnPart, ...], about: DrawnPart | None, taking: bool = False) -> Speaker:
         return Speaker(self.rng, self._has, parts, about, taking, self.plan.arithmetic, self.params)
 
     # The stream
@@ -217,9 +217,9 @@ class _Draft:
     def _contiguous(self) -> bool:
         return self.strategy in ("strict_contiguity", "partition_contiguity")
 
-    def _planted(self, node: Tree | Part) -> list[str]:
+    def _planted(self, node: DrawnTree | DrawnPart) -> list[str]:
         rng = self.rng
-        if isinstance(node, Part):
+        if isinstance(node, DrawnPart):
             count = 0 if node.role is Role.NEGATED else rng.randint(node.low, node.high)
             return [rng.choice(node.types) for _ in range(count)]
         if node.sign in ("!|", "!&"):

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from kleene.testing.generators.patterns import FLAG, INTEGERS, REAL, TEXT, Part, Role
+from kleene.testing.generators.patterns import FLAG, INTEGERS, REAL, TEXT, DrawnPart, Role
 
 # Conditions on x tell events apart best; the last is every type's.
 _SPOKEN_OF = ("x", "x", "x", "id", REAL, "ts")
 _FUNCTIONS = ("sum", "avg", "min", "max", "first", "last", "count", "count")
 
-Has = Callable[[Part, str], bool]
+Has = Callable[[DrawnPart, str], bool]
 _SIGNS = ("=", "==", "!=", "<>", "≠", "<", "<=", "≤", ">", ">=", "≥", "<=", ">=", "!=")
 
 
@@ -27,8 +27,8 @@ class Speaker:
 
     rng: Random
     has: Has
-    parts: tuple[Part, ...]
-    about: Part | None = None
+    parts: tuple[DrawnPart, ...]
+    about: DrawnPart | None = None
     taking: bool = False
     arithmetic: float = 0.15
     # Values of parameters that the query uses; drawing adds to it.
@@ -70,7 +70,7 @@ class Speaker:
             return f"{left} = {right} = {rng.randint(0, 3)}"
         return f"{left} {rng.choice(_SIGNS)} {right}"
 
-    def _plain(self, part: Part) -> bool:
+    def _plain(self, part: DrawnPart) -> bool:
         return part.role is not Role.CLOSURE or self.about is part
 
     def _unary(self, value: str) -> str:
@@ -78,7 +78,9 @@ class Speaker:
         low, high = sorted((rng.randint(0, 3), rng.randint(0, 3)))
         no = "" if self.taking else rng.choice(("", "", "NOT "))
         tests = [f"{value} {rng.choice(_SIGNS)} {number}"] * 3
-        tests += [f"{value} {no}IN ({number}, {rng.randint(0, 3)})", f"{value} {no}BETWEEN {low} AND {high}"]
+        second = rng.randint(0, 3)
+        many = ", ".join(map(str, range(9, 25))) if number in ("1", "2") else ""
+        tests += [f"{value} {no}IN ({number}, {second}{many and f', {many}'})", f"{value} {no}BETWEEN {low} AND {high}"]
         if not self.taking and "count" not in value and "LEN" not in value:
             tests.append(f"{value} IS {no}NULL")
         return rng.choice(tests)
@@ -91,7 +93,7 @@ class Speaker:
         self.params[name] = value
         return f":{name}"
 
-    def _text_comparison(self, about: Part) -> str:
+    def _text_comparison(self, about: DrawnPart) -> str:
         rng = self.rng
         left = f"{about.variable}[i].{TEXT}" if self.taking else self._attribute(about, TEXT)
         others = [part for part in self.parts if self.has(part, TEXT) and self._plain(part) and part is not about]
@@ -100,7 +102,7 @@ class Speaker:
         )
         return f"{left} {rng.choice(('CONTAINS', '=', '!=', '<', '>='))} {right}"
 
-    def _subject(self, about: Part) -> str | None:
+    def _subject(self, about: DrawnPart) -> str | None:
         """The left side: what the comparison is about, so `a[i]` itself on a take edge."""
         names = [name for name in _SPOKEN_OF[:-1] if self.has(about, name)]
         if not self.taking or not names:
@@ -108,7 +110,7 @@ class Speaker:
         text = f"{about.variable}[i].{self.rng.choice(names)}"
         return self._calculated(text) if self.rng.random() < self.arithmetic else text
 
-    def _number(self, part: Part) -> str | None:
+    def _number(self, part: DrawnPart) -> str | None:
         """A numeric expression about a part, perhaps with arithmetic around it."""
         names = [name for name in _SPOKEN_OF if self.has(part, name)]
         if not names:
@@ -136,7 +138,7 @@ class Speaker:
             )
         )
 
-    def _value(self, part: Part, name: str) -> str:
+    def _value(self, part: DrawnPart, name: str) -> str:
         """A single value of a part: an attribute, or an aggregate where the part is a list."""
         if part.role is Role.KLEENE and not (self.taking and part is self.about):
             return self.rng.choice((self._attribute(part, name), self._aggregate(part, name)))
@@ -146,7 +148,7 @@ class Speaker:
             return self._so_far(part, name)
         return self._attribute(part, name)
 
-    def _attribute(self, part: Part, name: str) -> str:
+    def _attribute(self, part: DrawnPart, name: str) -> str:
         v = part.variable
         if self.taking and part is self.about:
             return self.rng.choice((f"{v}[i].{name}", f"{v}[i-1].{name}", f"{v}[i-1].{name}", f"{v}[1].{name}"))
@@ -155,13 +157,13 @@ class Speaker:
             return f"{v}[{which}].{name}"
         return f"{v}.{name}"
 
-    def _aggregate(self, part: Part, name: str) -> str:
+    def _aggregate(self, part: DrawnPart, name: str) -> str:
         v = part.variable
         over = self.rng.choice((v, f"{v}[..]")) if part.role is Role.KLEENE else v
         function = self.rng.choice(_FUNCTIONS)
         return self.rng.choice((f"{function}({over}.{name})",) * 3 + (f"count({over})", f"{v}.LEN"))
 
-    def _so_far(self, part: Part, name: str) -> str:
+    def _so_far(self, part: DrawnPart, name: str) -> str:
         v = part.variable
         function = self.rng.choice(_FUNCTIONS)
         return self.rng.choice((f"{function}({v}[..i-1].{name})", f"count({v}[..i-1])", f"{v}[i].{name}"))

@@ -27,7 +27,7 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DrawnPart:
     """One component. A part without a variable that conditions can name has `variable` None."""
 
     role: Role
@@ -40,15 +40,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class DrawnTree:
     """`;`, `&`, `|` over parts and trees."""
 
     sign: str
-    below: tuple[Tree | Part, ...]
+    below: tuple[DrawnTree | DrawnPart, ...]
 
 
 @dataclass(slots=True)
-class Names:
+class VariableNames:
     """Variables handed out so far, so that none is used twice."""
 
     variables: Iterator[str] = field(default_factory=lambda: iter("abcdefghjklmnopq"))
@@ -74,29 +74,29 @@ class Wishes:
     tail: float = 0.0
 
 
-def parts_of(node: Tree | Part) -> Iterator[Part]:
-    if isinstance(node, Part):
+def parts_of(node: DrawnTree | DrawnPart) -> Iterator[DrawnPart]:
+    if isinstance(node, DrawnPart):
         yield node
         return
     for child in node.below:
         yield from parts_of(child)
 
 
-def draw_line(rng: Random, names: Names, wishes: Wishes, lengths: Sequence[int] = (2, 2, 3, 3, 4)) -> Tree:
+def draw_line(rng: Random, names: VariableNames, wishes: Wishes, lengths: Sequence[int] = (2, 2, 3, 3, 4)) -> DrawnTree:
     """A sequence of components, at least one of which must be there."""
     drawn = [draw_part(rng, names, _role(rng, wishes), wishes) for _ in range(rng.choice(lengths))]
     if all(part.low == 0 for part in drawn):
         drawn[rng.randrange(len(drawn))] = draw_part(rng, names, Role.SINGLE, wishes)
     if rng.random() < wishes.closure:
         drawn.insert(rng.randint(0, len(drawn)), draw_part(rng, names, Role.CLOSURE, wishes))
-    below: list[Tree | Part] = [*drawn]
+    below: list[DrawnTree | DrawnPart] = [*drawn]
     if rng.random() < wishes.negation:
         for _ in range(rng.choice((1, 1, 2))):
             below.insert(rng.randint(0, len(below)), draw_negation(rng, names, wishes))
     if wishes.tail and rng.random() < wishes.tail:
         role = rng.choice((Role.OPTIONAL, Role.KLEENE))
         below += [draw_negation(rng, names, wishes), draw_part(rng, names, role, wishes, _MAYBE_NONE)]
-    return Tree(";", tuple(below))
+    return DrawnTree(";", tuple(below))
 
 
 def _role(rng: Random, wishes: Wishes) -> Role:
@@ -112,8 +112,8 @@ _CLOSURE = (("+", 1, 3), ("*", 0, 3), ("^1", 1, 3), ("^2", 2, 4))
 
 
 def draw_part(
-    rng: Random, names: Names, role: Role, wishes: Wishes, marks: Sequence[tuple[str, int, int]] = _KLEENE
-) -> Part:
+    rng: Random, names: VariableNames, role: Role, wishes: Wishes, marks: Sequence[tuple[str, int, int]] = _KLEENE
+) -> DrawnPart:
     """A component; `marks` are those that a Kleene one may have."""
     types, spelled, is_any = _types(rng, wishes)
     bare = not is_any and rng.random() < wishes.bare and types[0] not in names.bare
@@ -127,13 +127,13 @@ def draw_part(
         suffix = f" {name}"
     if role is Role.KLEENE:
         mark, low, high = rng.choice(marks)
-        return Part(role, types, name, f"{spelled}{mark} {name}[]", low, high)
+        return DrawnPart(role, types, name, f"{spelled}{mark} {name}[]", low, high)
     if role is Role.CLOSURE:
         mark, low, high = rng.choice(_CLOSURE)
-        return Part(role, types, name, f"{spelled}{mark}{suffix}", low, high)
+        return DrawnPart(role, types, name, f"{spelled}{mark}{suffix}", low, high)
     if role is Role.OPTIONAL:
-        return Part(role, types, name, f"{spelled}?{suffix}", 0, 1)
-    return Part(role, types, name, f"{spelled}{suffix}")
+        return DrawnPart(role, types, name, f"{spelled}?{suffix}", 0, 1)
+    return DrawnPart(role, types, name, f"{spelled}{suffix}")
 
 
 def _types(rng: Random, wishes: Wishes) -> tuple[tuple[str, ...], str, bool]:
@@ -147,29 +147,29 @@ def _types(rng: Random, wishes: Wishes) -> tuple[tuple[str, ...], str, bool]:
     return (name,), name, False
 
 
-def draw_bare_line(rng: Random) -> Tree:
+def draw_bare_line(rng: Random) -> DrawnTree:
     """`A ; B ; A`: nothing has a name of its own, so that no condition can speak of it."""
     kinds = [rng.choice(TYPES[:2]) for _ in range(rng.randint(2, 3))]
-    return Tree(";", tuple(Part(Role.SINGLE, (kind,), None, kind) for kind in kinds))
+    return DrawnTree(";", tuple(DrawnPart(Role.SINGLE, (kind,), None, kind) for kind in kinds))
 
 
-def draw_negation(rng: Random, names: Names, wishes: Wishes) -> Tree | Part:
+def draw_negation(rng: Random, names: VariableNames, wishes: Wishes) -> DrawnTree | DrawnPart:
     """`!(B b)`, `~(B b)`, `!(B b | C c)`, `!(B b) & !(C c)`: one point of a sequence."""
     shape = rng.choice(("one", "one", "one", "either", "both"))
     parts = [draw_part(rng, names, Role.SINGLE, wishes) for _ in range(1 if shape == "one" else 2)]
-    negated = [Part(Role.NEGATED, p.types, p.variable, p.text) for p in parts]
+    negated = [DrawnPart(Role.NEGATED, p.types, p.variable, p.text) for p in parts]
     if shape == "one":
         mark = rng.choice(("!", "~", "¬"))
-        return Part(Role.NEGATED, parts[0].types, parts[0].variable, f"{mark}({parts[0].text})")
-    return Tree("!|" if shape == "either" else "!&", tuple(negated))
+        return DrawnPart(Role.NEGATED, parts[0].types, parts[0].variable, f"{mark}({parts[0].text})")
+    return DrawnTree("!|" if shape == "either" else "!&", tuple(negated))
 
 
-def draw_tree(rng: Random, names: Names, wishes: Wishes, signs: str, depth: int) -> Tree:
+def draw_tree(rng: Random, names: VariableNames, wishes: Wishes, signs: str, depth: int) -> DrawnTree:
     """A pattern that is no line: its top operator is drawn from `signs`, its operands are parts and trees."""
     return _tree(rng, names, wishes, rng.choice(signs), depth, under_and=False)
 
 
-def _tree(rng: Random, names: Names, wishes: Wishes, sign: str, depth: int, under_and: bool) -> Tree:
+def _tree(rng: Random, names: VariableNames, wishes: Wishes, sign: str, depth: int, under_and: bool) -> DrawnTree:
     """Under `&` a negation may stand at no end, so its neighbours are always present; a closure may not stand there."""
     under_and = under_and or sign == "&"
     count = rng.choice((2, 2, 3)) if depth < 2 else 2
@@ -179,13 +179,15 @@ def _tree(rng: Random, names: Names, wishes: Wishes, sign: str, depth: int, unde
     elif sign == ";" and not under_and and not names.closed and rng.random() < wishes.closure:
         names.closed = True
         below.insert(rng.randint(1, len(below) - 1), draw_part(rng, names, Role.CLOSURE, wishes))
-    elif sign != "|" and isinstance(below[0], Part) and rng.random() < wishes.optional:
+    elif sign != "|" and isinstance(below[0], DrawnPart) and rng.random() < wishes.optional:
         below[0] = draw_part(rng, names, Role.OPTIONAL, wishes)
         rng.shuffle(below)
-    return Tree(sign, tuple(below))
+    return DrawnTree(sign, tuple(below))
 
 
-def _operand(rng: Random, names: Names, wishes: Wishes, sign: str, depth: int, under_and: bool) -> Tree | Part:
+def _operand(
+    rng: Random, names: VariableNames, wishes: Wishes, sign: str, depth: int, under_and: bool
+) -> DrawnTree | DrawnPart:
     if depth > 1 and rng.random() < 0.6:
         other = rng.choice([s for s in ";&|" if s != sign])
         return _tree(rng, names, wishes, other, depth - 1, under_and)
@@ -195,8 +197,8 @@ def _operand(rng: Random, names: Names, wishes: Wishes, sign: str, depth: int, u
     return part if part.low > 0 else draw_part(rng, names, Role.SINGLE, wishes)
 
 
-def render(node: Tree | Part, rng: Random, *, top: bool = True) -> str:
-    if isinstance(node, Part):
+def render(node: DrawnTree | DrawnPart, rng: Random, *, top: bool = True) -> str:
+    if isinstance(node, DrawnPart):
         return node.text
     if node.sign == "!|":
         return "!(" + " | ".join(part.text for part in parts_of(node)) + ")"

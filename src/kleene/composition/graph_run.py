@@ -1,0 +1,236 @@
+"""A run of a graph of queries: each query has an engine, and takes in events and what other queries make of them.
+
+Within a step makers come before readers: what one made is part of what the next takes in. A reader's time is behind
+that of the events by as much as its composite events are certain later than they end, so that none of them comes late.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.composition.query_graph import Part, QueryGraph, QueryNode
+from kleene.composition.reference_run import ReferenceRun
+from kleene.engine.engine import Engine
+from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.state.statistics import Alive
+from kleene.frames.arrow import as_integers
+from kleene.pattern.schema import IDENTITY
+from kleene.plan.physical import Plan
+from kleene.plan.program import NotCompilable
+from kleene.plan.settings import Settings
+
+_LOG = logging.getLogger("kleene")
+_EARLIEST = -(2**63)
+
+
+@dataclass
+class QueryRun:
+    """One query of a graph while it runs: on an engine, or on the reference evaluator."""
+
+    node: QueryNode
+    runner: Engine | ReferenceRun
+    begun: bool = False
+
+    def process(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
+        """Take in what came, and match what time has passed."""
+        if isinstance(self.runner, ReferenceRun):
+            return self.runner.process(parts, watermark)
+        try:
+            given = self.runner.process(self.node.one_table(parts), watermark)
+        except NotCompilable as problem:
+            return self._on_reference(problem).process(parts, watermark)
+        self.begun = True
+        return given
+
+    def finish(self, parts: Sequence[Part]) -> EngineOutputs:
+        """Take in the last of the input, which ends time."""
+        if isinstance(self.runner, ReferenceRun):
+            self.runner.process(parts)
+            return self.runner.finish()
+        try:
+            bad = self.runner.process(self.node.one_table(parts)).bad
+            return replace(self.runner.finish(), bad=bad)
+        except NotCompilable as problem:
+            run = self._on_reference(problem)
+            run.process(parts)
+            return run.finish()
+
+    def _on_reference(self, problem: NotCompilable) -> ReferenceRun:
+        """What no engine can run changes to the reference evaluator with the first events."""
+        if self.begun:
+            raise problem
+        say_slow(self.node, str(problem))
+        self.runner = ReferenceRun(self.node, str(problem))
+        return self.runner
+
+    def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
+        """Take in what an equal run took in; what it gave is given again where other queries read it."""
+        self.begun = True
+        if isinstance(self.runner, ReferenceRun):
+            return self.runner.replay(parts, watermark, gives=self.node.read)
+        return self.runner.replay(self.node.one_table(parts), watermark, gives=self.node.read)
+
+    def time(self, watermark: int | None) -> int | None:
+        """How far its time has come where that of the events has come to a watermark."""
+        if watermark is None or self.node.lag is None:
+            return None
+        return max(watermark - self.node.lag, _EARLIEST)
+
+    def in_event_time(self, moment: int | None) -> int | None:
+        """The watermark of the events at which its own time comes to a moment; None: there is no such watermark."""
+        return None if moment is None or self.node.lag is None else moment + self.node.lag
+
+
+class GraphRun:
+    """The queries of a graph while they run. It has one owner."""
+
+    def __init__(
+        self,
+        graph: QueryGraph,
+        settings: Settings | None = None,
+        *,
+        on_reference: Mapping[int, str] | None = None,
+        snapshots: Mapping[int, bytes] | None = None,
+    ) -> None:
+        """A run that has seen nothing, or that goes on where snapshots of its queries were taken.
+
+        on_reference   the queries, by number, that no engine can run, and why; others that turn out to be such change
+                       to the reference evaluator with the first events
+        """
+        self.graph, self.settings = graph, settings or Settings()
+        known, kept = on_reference or {}, snapshots or {}
+        self.runs = [
+            QueryRun(node, self._runner(node, known.get(node.number), kept.get(node.number))) for node in graph.nodes
+        ]
+
+    def _runner(self, node: QueryNode, reason: str | None, snapshot: bytes | None) -> Engine | ReferenceRun:
+        if reason is None:
+            try:
+                if snapshot is not None:
+                    return Engine.restore(node.runs, snapshot, self.settings)
+                return Engine(node.runs, self.settings)
+            except NotCompilable as problem:
+                reason = str(problem)
+                say_slow(node, reason)
+        run = ReferenceRun(node, reason)
+        if snapshot is not None:
+            run.restore(snapshot)
+        return run
+
+    @property
+    def plans(self) -> list[Plan]:
+        """How its queries run, as far as that is known before the first events."""
+        return [run.runner.plan for run in self.runs]
+
+    # Events in, matches out
+
+    def process(self, events: pa.Table, watermark: int | None = None) -> Iterator[tuple[QueryNode, EngineOutputs]]:
+        """Take in events, of which none is late, and give what became certain, query by query, as it is asked for.
+
+        watermark   no event before it is still to come, in steps of the time column; None leaves it where it was
+        """
+        return self._step(events, lambda run, parts: run.process(parts, run.time(watermark)))
+
+    def finish(self, events: pa.Table | None = None) -> Iterator[tuple[QueryNode, EngineOutputs]]:
+        """Take in the last events, and decide everything that waits."""
+        last = self.graph.events.empty_table() if events is None else events
+        return self._step(last, lambda run, parts: run.finish(parts))
+
+    def replay(self, events: pa.Table, watermark: int | None) -> None:
+        """Take in what an equal run has taken in, which gave what there was to give.
+
+        Where `replays_by_update`, events and watermarks must be those of the other run.
+        """
+        for _ in self._step(events, lambda run, parts: run.replay(parts, run.time(watermark))):
+            pass
+
+    def _step(
+        self, events: pa.Table, work: Callable[[QueryRun, Sequence[Part]], EngineOutputs]
+    ) -> Iterator[tuple[QueryNode, EngineOutputs]]:
+        made: list[Part] = []
+        for run in self.runs:
+            given = work(run, run.node.input(events, self.graph.streams, made))
+            if run.node.read:
+                made += run.node.composites(given.matches, given.timeouts, self.graph.events)
+            yield run.node, run.node.shown(given)
+
+    # What is held
+
+    @property
+    def replays_by_update(self) -> bool:
+        """Whether an equal run is made only by the same batches and watermarks: what is dropped depends on them."""
+        return any(run.runner.replays_by_update for run in self.runs)
+
+    @property
+    def horizon(self) -> int | None:
+        """How long before the watermark events end of which an equal run can be made by `replay`; None: of no part."""
+        # By stream, how long before its own time the events end of which an equal one can be made.
+        reaches: dict[str, int] = {}
+        longest = 0
+        for run in self.runs:
+            own, lag = run.runner.horizon, run.node.lag
+            if own is None or lag is None:
+                return None
+            reach = own + max((reaches[name] for name in run.node.feeds_on), default=0)
+            for name in run.node.query.makes:
+                reaches[name] = max(reach, reaches.get(name, 0))
+            longest = max(longest, reach + lag)
+        return longest
+
+    def waiting(self, watermark: int | None) -> pa.Table:
+        """The events given whose time has not passed; some of them perhaps more than once."""
+        time = self.graph.nodes[0].query.schema.time
+        tables = []
+        known: set[object] = set()
+        for run in self.runs:
+            rows, streams = run.runner.waiting, run.node.query.schema.streams
+            if rows is None or streams in known:
+                continue
+            known.add(streams)
+            if IDENTITY in rows.column_names:
+                rows = rows.filter(pc.is_null(rows.column(IDENTITY)))
+            if watermark is not None and run.node.lag != 0:
+                rows = rows.filter(pc.greater_equal(as_integers(rows.column(time)), watermark))
+            tables.append(rows)
+        return pa.concat_tables(tables, promote_options="permissive") if tables else self.graph.events.empty_table()
+
+    @property
+    def deadline(self) -> int | None:
+        """The first watermark at which something could be certain without further events; None: there is none."""
+        moments = [run.in_event_time(run.runner.deadline) for run in self.runs]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    @property
+    def expiry(self) -> int | None:
+        """The watermark at which nothing held is of use any more, if nothing comes; None: there is no such time."""
+        moments = [run.in_event_time(run.runner.expiry) for run in self.runs]
+        return max((moment for moment in moments if moment is not None), default=None)
+
+    @property
+    def alive(self) -> Alive:
+        """What is held for open windows, and what waits."""
+        each = [run.runner.alive for run in self.runs]
+        return Alive(sum(one.events for one in each), sum(one.runs for one in each), sum(one.nbytes for one in each))
+
+    @property
+    def nbytes(self) -> int:
+        """What is held in memory now."""
+        return sum(run.runner.nbytes for run in self.runs)
+
+    @property
+    def dropped(self) -> dict[int, int]:
+        """By query: the matches and partial matches over a budget that were dropped."""
+        return {run.node.number: run.runner.statistics.dropped for run in self.runs}
+
+    def snapshots(self) -> Iterator[tuple[int, bytes]]:
+        """By query what must be kept to go on elsewhere."""
+        return ((run.node.number, run.runner.snapshot()) for run in self.runs)
+
+
+def say_slow(node: QueryNode, reason: str) -> None:
+    _LOG.warning("`%s` runs on the reference evaluator, which is slow: %s", node.query.name, reason)

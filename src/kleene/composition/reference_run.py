@@ -1,0 +1,210 @@
+"""A query that no engine runs, over batches of events, as an engine would run it.
+
+Its events are held as long as they can matter, and at each watermark the reference evaluator goes through all of them
+again; what became certain since the last one is given. A match is certain when time has passed its end or, where
+something may still forbid it or add to it, when its window has closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.composition.query_graph import Part, QueryNode, decides_late
+from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.state.sizes import row_bytes
+from kleene.engine.state.state_contract import check_events
+from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.errors import BadSnapshot, NotOnStreams
+from kleene.frames.arrow import as_integers, fitted
+from kleene.frames.kept_tables import read_table
+from kleene.frames.numbers import to_arrow, to_numpy
+from kleene.lang.tree import OutputMode
+from kleene.plan.physical import Plan, ReferencePlan
+from kleene.plan.settings import Budget
+from kleene.reference.process import reference_tables
+
+# In a snapshot: the name of each part of the input, and its rows as an Arrow stream.
+_SNAPSHOT = pa.schema([("name", pa.string()), ("rows", pa.large_binary())])
+_WHAT = "the snapshot of a query on the reference evaluator"
+
+
+class ReferenceRun:
+    """What is held of the input of one query, and the evaluator that goes through it."""
+
+    replays_by_update = False
+
+    def __init__(self, node: QueryNode, reason: str) -> None:
+        self._node, self._query = node, node.runs
+        self._held: list[Part] = list(node.nothing)
+        self._watermark: int | None = None
+        self.plan = Plan(node.runs, fallback=ReferencePlan(reason))
+
+    # Events in, matches out
+
+    def process(self, parts: Sequence[Part], watermark: int | None = None) -> EngineOutputs:
+        """Take in what came, and match what time has passed."""
+        self._take(parts)
+        return EngineOutputs() if watermark is None else self._advance(watermark)
+
+    def finish(self) -> EngineOutputs:
+        """Bounded input ends time: everything that waits is decided."""
+        return self._advance(None)
+
+    def replay(self, parts: Sequence[Part], watermark: int | None, *, gives: bool = False) -> EngineOutputs:
+        """Take in what was taken in before; `gives`: its outputs are wanted again, by queries that read them."""
+        self._take(parts)
+        if watermark is not None and gives:
+            return self._advance(watermark)
+        if watermark is not None:
+            self._watermark = watermark
+            self._forget(watermark)
+        return EngineOutputs()
+
+    def _take(self, parts: Sequence[Part]) -> None:
+        """Rows of one stream stand in one table unless their columns are of other types, which they keep."""
+        for name, rows in parts:
+            for place, (known, held) in enumerate(self._held):
+                if known == name and held.schema.equals(rows.schema):
+                    self._held[place] = name, pa.concat_tables([held, rows])
+                    break
+            else:
+                self._held.append((name, rows))
+
+    def _advance(self, watermark: int | None) -> EngineOutputs:
+        before, self._watermark = self._watermark, watermark
+        passed = self._held
+        if watermark is not None:
+            passed = [(name, rows.filter(pc.less(self._ends(rows), watermark))) for name, rows in self._held]
+        matches, timeouts, bad = reference_tables(self._query, passed)
+        matches = self._fresh(matches, "end", before, watermark, late=decides_late(self._query))
+        if timeouts is not None:
+            timeouts = self._fresh(timeouts, "closed", before, watermark, late=False)
+        if watermark is not None:
+            self._forget(watermark)
+        return EngineOutputs(matches, timeouts, bad=bad, statistics=RunCounts(matches=matches.num_rows))
+
+    def _fresh(self, rows: pa.Table, moment: str, before: int | None, watermark: int | None, *, late: bool) -> pa.Table:
+        """The rows that are certain at this watermark, and were not at the one before."""
+        if watermark is None and before is None:
+            return rows
+        certain = to_numpy(as_integers(rows.column(moment)))
+        if late:
+            assert self._query.window is not None
+            certain = np.maximum(certain, to_numpy(as_integers(rows.column("start"))) + self._query.window.size)
+        fresh = np.ones(len(certain), np.bool_)
+        if watermark is not None:
+            fresh &= certain < watermark
+        if before is not None:
+            fresh &= certain >= before
+        return rows.filter(to_arrow(fresh))
+
+    def _ends(self, rows: pa.Table) -> pa.ChunkedArray:
+        return as_integers(rows.column(self._query.schema.time))
+
+    def _forget(self, watermark: int) -> None:
+        horizon = self.horizon
+        if horizon is not None:
+            keeping = watermark - horizon
+            self._held = [(name, rows.filter(pc.greater_equal(self._ends(rows), keeping))) for name, rows in self._held]
+
+    # What is held
+
+    @property
+    def horizon(self) -> int | None:
+        """How long before the watermark events end of which an equal run can be made by `replay`; None: all of them."""
+        window = self._query.window
+        return None if window is None else 2 * window.size
+
+    @property
+    def waiting(self) -> pa.Table:
+        """The events given whose time has not passed."""
+        rows = self._held[0][1]
+        return rows if self._watermark is None else rows.filter(pc.greater_equal(self._ends(rows), self._watermark))
+
+    @property
+    def deadline(self) -> int | None:
+        """The first watermark at which something could become certain; perhaps nothing does."""
+        schema, window = self._query.schema, self._query.window
+        moments = []
+        for _, rows in self._held:
+            end = to_numpy(self._ends(rows))
+            start = end if schema.start is None else to_numpy(as_integers(rows.column(schema.start)))
+            moments += [end, start if window is None else start + window.size]
+        known = np.concatenate(moments)
+        known = known if self._watermark is None else known[known >= self._watermark]
+        return int(known.min()) + 1 if len(known) else None
+
+    @property
+    def expiry(self) -> int | None:
+        """The watermark at which all events are forgotten; None: there is no such time."""
+        latest = [end for _, rows in self._held if (end := pc.max(self._ends(rows)).as_py()) is not None]
+        return None if not latest or self.horizon is None else int(max(latest)) + self.horizon + 1
+
+    @property
+    def alive(self) -> Alive:
+        events = sum(rows.num_rows for _, rows in self._held)
+        return Alive(events=events, nbytes=self.nbytes) if events else Alive()
+
+    @property
+    def nbytes(self) -> int:
+        """What the events take, however they came."""
+        return sum(row_bytes(rows) for _, rows in self._held)
+
+    @property
+    def statistics(self) -> RunCounts:
+        """The evaluator drops nothing, and counts nothing else."""
+        return RunCounts()
+
+    # State
+
+    def snapshot(self) -> bytes:
+        """What must be kept to go on elsewhere: all that is held, by part."""
+        written = [_written(rows) for _, rows in self._held]
+        names = pa.array([name for name, _ in self._held], pa.string())
+        return _written(pa.table([names, pa.array(written, pa.large_binary())], schema=_SNAPSHOT))
+
+    def restore(self, data: bytes) -> None:
+        """Hold what a snapshot holds; time is where the next replay says."""
+        kept = read_table(pa.py_buffer(data), _WHAT)
+        if not kept.schema.equals(_SNAPSHOT):
+            raise BadSnapshot(f"{_WHAT} has other columns", hint="begin with a new checkpoint")
+        columns = dict(reversed(self._node.parts))
+        held = []
+        for row in kept.to_pylist():
+            if row["name"] not in columns or row["rows"] is None:
+                raise BadSnapshot(f"{_WHAT} is of another query", hint="begin with a new checkpoint")
+            rows = read_table(pa.py_buffer(row["rows"]), _WHAT)
+            try:
+                rows = fitted(rows, columns[row["name"]])
+            except pa.ArrowException as problem:
+                raise BadSnapshot(f"{_WHAT} has other columns: {problem}", hint="begin with a new checkpoint") from None
+            check_events(rows, self._query.schema, _WHAT)
+            held.append((row["name"], rows))
+        self._held = list(self._node.nothing)
+        self._take(held)
+
+
+def check_evaluated_again(node: QueryNode, budget: Budget, reason: str) -> None:
+    """Refuse a query on the reference evaluator whose matches depend on more than the events of some time."""
+    query, problem = node.query, None
+    if query.counts_events or (query.window is None and (budget.state_bytes is None or decides_late(query))):
+        problem = "it has no window of time"
+    elif query.output is OutputMode.NON_OVERLAP:
+        problem = "what OUTPUT NON_OVERLAP chooses depends on all events before"
+    elif query.output is OutputMode.COMPRESSED and (decides_late(query) or query.timeouts is not None):
+        problem = "a row of OUTPUT COMPRESSED is not certain while something may forbid one of its matches"
+    if problem is not None:
+        raise NotOnStreams(
+            f"`{query.name}` cannot run on a stream: {problem}, and it stays on the reference evaluator: {reason}"
+        )
+
+
+def _written(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(rows.combine_chunks())
+    return bytes(sink.getvalue().to_pybytes())

@@ -1,0 +1,415 @@
+"""What an engine holds: events, their partitions, and the executors whose state is made of these events alone."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine.executors.contract import Executor, ExecutorContext, Resumed
+from kleene.engine.executors.drops import Drops
+from kleene.engine.executors.registry import executor_for
+from kleene.engine.executors.trees.planning import Planning
+from kleene.engine.executors.windows import Closing
+from kleene.engine.intake.columns import ColumnStore, columns_read
+from kleene.engine.intake.intake import Intake
+from kleene.engine.intake.keys import KeyCoder
+from kleene.engine.intake.strings import StringPool
+from kleene.engine.intake.timeline import integers
+from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.output.returned import check_returns
+from kleene.engine.output.selection import Selection
+from kleene.engine.state import snapshots
+from kleene.engine.state.budget import Accounts
+from kleene.engine.state.growing import Growing
+from kleene.engine.state.sizes import row_bytes
+from kleene.engine.state.state_contract import check_partitions, count_columns
+from kleene.engine.state.statistics import Alive
+from kleene.engine.state.store import EventBatch, EventStore
+from kleene.frames.numbers import to_arrow, to_numpy
+from kleene.kernels.expression import Ints
+from kleene.kernels.keys import BEFORE
+from kleene.kernels.timeline import Timeline, in_time, shifted
+from kleene.lang.tree import OutputMode, SelectionStrategy
+from kleene.pattern.clock import Window
+from kleene.pattern.query import BoundQuery
+from kleene.pattern.types import ValueType
+from kleene.plan.physical import Plan
+from kleene.plan.settings import Settings
+from kleene.plan.trees import Alternative
+
+# The store is made anew when it holds more dead events than living ones, and at least so many; or when it takes twice
+# as much memory as the living ones need, and so many bytes more.
+_WORTH_IT = 1 << 16
+_WORTH_IT_BYTES = 1 << 27
+# By how much memory must grow before it is looked at again what is alive in it.
+_GROWTH = 1.25
+# What a key takes at most: in the tables of keys, and in those of executors.
+_KEY_BYTES = 128
+# As windows are measured, nothing starts after here.
+_HIGHEST = 2**62
+
+
+class EngineState:
+    """What an engine holds: events, their partitions, executors."""
+
+    def __init__(
+        self,
+        query: BoundQuery,
+        plan: Plan,
+        settings: Settings,
+        accounts: Accounts,
+        table: pa.Table,
+        planning: Planning | None = None,
+    ) -> None:
+        """Nothing yet; of the table only the columns matter.
+
+        planning   who finds better plans; None: the plan is not to be changed
+        """
+        self._query, self._plan, self._settings, self._accounts = query, plan, settings, accounts
+        self._planning = planning
+        check_returns(query, table.schema)
+        self.strings = StringPool()
+        self._empty = table.schema.empty_table()
+        self._columns = columns_read(query)
+        columns = ColumnStore.from_table(self._empty, self._columns, query.schema, self.strings)
+        self.store = EventStore(columns, self._empty, query.schema)
+        self._intake = Intake(query, self._columns, self.strings)
+        self._layout = columns.columns
+        self._begin(plan)
+        self._late = plan.has_negated_end
+        self._selection = Selection(query, settings, accounts, self.strings, late=self._late)
+        changeable = sum(executor.nbytes - executor.fixed_bytes for executor in self.executors)
+        self._bytes_at_first = self.nbytes - changeable
+        self._bytes_when_made = self._bytes_looked_at = self.nbytes
+
+    def _begin(self, plan: Plan) -> None:
+        """Run a plan, of which nothing has seen any event."""
+        self._plan = plan
+        self._routing = {
+            alternative.key: (KeyCoder(alternative.key, self.strings), Growing(np.zeros(0, np.int64)))
+            for alternative in plan.alternatives
+            if alternative.key != self._query.partition
+        }
+        self.executors = [self._executor(number, alternative) for number, alternative in enumerate(plan.alternatives)]
+
+    def _executor(self, number: int, plan: Alternative) -> Executor:
+        planning, columns, strings = self._planning, self._layout, self.strings
+        context = ExecutorContext(
+            self._query,
+            columns,
+            strings,
+            self._accounts,
+            self._settings,
+            alone=len(self._plan.alternatives) == 1,
+            adapter=None if planning is None else lambda tree: planning.adapter(number, tree, columns, strings),
+        )
+        return executor_for(plan, context)
+
+    @property
+    def plan(self) -> Plan:
+        """As it runs now."""
+        running = tuple(executor.plan for executor in self.executors)
+        costs = tuple(executor.costs or cost for executor, cost in zip(self.executors, self._plan.costs, strict=False))
+        return replace(self._plan, alternatives=running, costs=costs)
+
+    def arrived(self, table: pa.Table, step: int) -> tuple[EventBatch, int]:
+        """The events of a table that some component could use, and the step that comes after it."""
+        return self._intake.arrived(table, step, self.store)
+
+    def planned_for(self, table: pa.Table) -> Plan:
+        """The plan for these events, which are the first."""
+        arrived, _ = self.arrived(table, 0)
+        better = None
+        if self._planning is not None and len(arrived.end):
+            better = self._planning.first_plan(arrived, self._layout, self.strings)
+        return better or self.plan
+
+    def take_in(self, arrived: EventBatch, *, whole: bool = False) -> None:
+        """Hold events, and let every executor see them.
+
+        Those that are of no use are left out where they are many, or where a budget counts what is held.
+
+        whole   leave none out
+        """
+        in_partition = arrived.partition >= 0
+        if self._planning is not None and not self.store.size and len(in_partition):
+            better = self._planning.first_plan(arrived, self._layout, self.strings)
+            if better is not None:
+                self._begin(better)
+        bits = [executor.bits(arrived.columns, in_partition) for executor in self.executors]
+        useful = np.zeros(len(in_partition), np.bool_)
+        for made in bits:
+            useful |= made.any
+        number, counted = np.count_nonzero(useful), self._settings.budget.state_bytes is not None
+        if not whole and (number < len(useful) if counted else 4 * number < 3 * len(useful)):
+            places = np.flatnonzero(useful)
+            arrived = arrived.take(places)
+            bits = [made.take(places) for made in bits]
+        begin = self.store.size
+        self.store.append(arrived)
+        for coder, codes in self._routing.values():
+            codes.append(coder.codes(arrived.rows))
+        for executor, made in zip(self.executors, bits, strict=True):
+            executor.advance(self.store, begin, made, self._time(executor), self._keys(executor))
+
+    def _keys(self, executor: Executor) -> int:
+        coder = self._intake.partitions if executor.key == self._query.partition else self._routing[executor.key][0]
+        return max(coder.number, 1)
+
+    def _time(self, executor: Executor) -> Timeline:
+        store, query = self.store, self._query
+        keys = store.partition if executor.key == query.partition else self._routing[executor.key][1].array
+        by_position = query.counts_events
+        # Positions in different partitions have nothing to do with each other.
+        mixed = by_position and executor.key != query.partition
+        return Timeline(
+            keys=keys,
+            partitions=self._frontier_codes(store.partition),
+            steps=store.step,
+            lefts=store.left,
+            rights=store.right,
+            starts=store.position if by_position else store.start,
+            ends=store.position if by_position else store.end,
+            highs=np.full(len(keys), _HIGHEST) if mixed else store.place if by_position else store.end,
+            barriers=store.barrier,
+            closes=not mixed and self._closes,
+        )
+
+    @property
+    def _closes(self) -> bool:
+        """Whether windows close while events come: one of any length may begin at any position that has passed."""
+        return self._intake.past is None
+
+    def _frontier_codes(self, partition: Ints) -> Ints:
+        """The partitions in which matches must not overlap: under strict contiguity the whole stream is one."""
+        return np.zeros(len(partition), np.int64) if selects_in_stream(self._query) else partition
+
+    # Results out
+
+    def settle(self, watermark: int | None, *, replaying: bool = False) -> EngineOutputs:
+        """Everything that is certain by now; `replaying`: nothing is said, since it was said before."""
+        time, closing = self._time(self.executors[0]), self._closing(watermark)
+        # What was given at several watermarks is certain at once now: together it may be more than a budget allows.
+        with self._accounts.without_failing() if replaying else nullcontext():
+            settling = [executor for executor in self.executors if not (replaying and self._forgets(executor))]
+            found = [
+                executor.settle(self.store, self._time(executor), self._keys(executor), closing)
+                for executor in settling
+            ]
+        return self._selection.outputs(self.store, settling, found, time, closing, replaying=replaying)
+
+    def settle_again(self, watermark: int | None, *, gives: bool) -> EngineOutputs:
+        """What was certain for another engine, which gave it, is never too much now; nothing need be given again."""
+        # What is chosen next depends on what was chosen, and what waits is chosen in its turn.
+        if self._query.output is not OutputMode.NON_OVERLAP and not gives:
+            return self.settle(watermark, replaying=True)
+        if self._accounts.drops:
+            return self.settle(watermark)
+        with self._accounts.without_failing():
+            return self.settle(watermark)
+
+    def _closing(self, watermark: int | None) -> Closing:
+        starts = self._time(self.executors[0]).starts
+        window = self._query.window if self._closes else None
+        counts = self._intake.counts[:, BEFORE]
+        return Closing(window, starts, watermark, self.store.partition, counts, self._intake.passed)
+
+    def _forgets(self, executor: Executor) -> bool:
+        """Whether what was said before has no part in what is said next."""
+        return self._query.output is OutputMode.ALL and executor.forget_matches()
+
+    # What is still needed
+
+    def needed(self, watermark: int | None) -> Ints:
+        """The events that a match to come, or one that is not certain yet, could hold or be forbidden by."""
+        store, window = self.store, self._query.window
+        size = store.size
+        if window is None or watermark is None or not self._closes:
+            return np.arange(size)
+        length = reach(window, self._plan)
+        partition = np.maximum(store.partition[:size], 0)
+        waiting = self._selection.waiting_since(self._frontier_codes(partition))
+        if window.events:
+            lowest = shifted(self._intake.counts[partition, BEFORE], -length)
+            if waiting is not None:
+                lowest = np.minimum(lowest, shifted(self._first_positions(partition, waiting), -window.size))
+            return np.flatnonzero(store.position[:size] >= shifted(lowest, -1))
+        earliest = np.full(size, in_time(watermark - length))
+        if waiting is not None:
+            earliest = np.minimum(earliest, shifted(waiting, -window.size))
+        return np.flatnonzero(store.end[:size] >= earliest)
+
+    def next_closing(self, watermark: int) -> int | None:
+        """The watermark at which the next window closes that something waits for; None: that of no event held."""
+        window, size = self._query.window, self.store.size
+        if window is None or window.events or not (self._late or self._query.timeouts):
+            return None
+        starts = self.store.start[:size]
+        still_open = starts[starts >= watermark - window.size]
+        return int(still_open.min()) + window.size + 1 if len(still_open) else None
+
+    def alive(self, watermark: int) -> Alive:
+        """What is held for windows that are open at this watermark."""
+        events = len(self.needed(watermark))
+        if not events:
+            return Alive()
+        closing = self._closing(watermark)
+        runs = sum(executor.open_runs(closing) for executor in self.executors)
+        return Alive(events, runs, self.living_bytes(watermark))
+
+    def living_bytes(self, watermark: int | None) -> int:
+        """What a store would take that holds nothing but what is needed; arrays with the room that they grow by.
+
+        It follows from the events alone, so budgets can go by it: when the store was last made anew, and how events
+        were cut into batches, does not matter.
+        """
+        store, needed = self.store, self.needed(watermark)
+        time, closing = self._time(self.executors[0]), self._closing(watermark)
+        keys = len(np.unique(store.partition[needed])) * _KEY_BYTES * (1 + len(self._routing))
+        arrays = len(needed) * store.bytes_an_event + sum(each.open_bytes(closing, time) for each in self.executors)
+        if self._intake.past is not None:
+            arrays += self._intake.past.needed_bytes(store.partition[needed], store.end[needed], self._positions)
+        return (
+            self._bytes_at_first
+            + row_bytes(store.rows, needed)
+            + self.strings.nbytes_of(self._string_codes(needed))
+            + keys
+            + 2 * arrays
+        )
+
+    def _string_codes(self, numbers: Ints) -> Ints:
+        """The codes of all strings that programs read in some events, or that are in their keys."""
+        places = [column.place for column in self._layout.values() if column.type is ValueType.STRING]
+        ints = self.store.events.ints
+        codes = [ints[place, numbers] for place in places]
+        codes += [self._intake.partitions.string_codes(self.store.partition[numbers])]
+        codes += [coder.string_codes(of_events.array[numbers]) for coder, of_events in self._routing.values()]
+        return np.concatenate(codes)
+
+    def expiry(self, watermark: int) -> int | None:
+        """The watermark at which nothing is needed any more; None: nothing is, or time does not tell."""
+        window = self._query.window
+        if window is None or window.events or not self._closes:
+            return None
+        needed = self.needed(watermark)
+        return int(self.store.end[needed].max()) + reach(window, self._plan) + 1 if len(needed) else None
+
+    def _first_positions(self, partition: Ints, times: Ints) -> Ints:
+        """[event]: the first position in its partition at this time or later."""
+        later = np.flatnonzero(self.store.end[: len(times)] >= times)
+        first = np.full(int(partition.max(initial=0)) + 1, _HIGHEST)
+        np.minimum.at(first, partition[later], self.store.position[later])
+        return first[partition]
+
+    def lighter(self, watermark: int | None) -> EngineState:
+        """The same without what is not needed, when that is worth the work."""
+        if not self._closes:
+            return self
+        # Keys and strings are kept for all events that came by, held or not.
+        kept = max(self.store.size, self._intake.partitions.number, self.strings.size // 4)
+        if kept >= _WORTH_IT:
+            needed = self.needed(watermark)
+            if kept >= 2 * len(needed) + _WORTH_IT:
+                return self.rebuilt(needed, watermark)
+        size = self.nbytes
+        if size < _WORTH_IT_BYTES or size < _GROWTH * self._bytes_looked_at:
+            return self
+        self._bytes_looked_at = size
+        if size < 2 * self.living_bytes(watermark) + _WORTH_IT_BYTES:
+            return self
+        return self.rebuilt(self.needed(watermark), watermark)
+
+    @property
+    def most_living_bytes(self) -> int:
+        """`living_bytes` is no more than this, whatever is alive: room and keys count by no more than four times."""
+        return self._bytes_at_first + 4 * self.nbytes
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether it takes so much more than when it was made that making it anew is worth a try."""
+        return self.nbytes > _GROWTH * self._bytes_when_made
+
+    def rebuilt(self, numbers: Ints, watermark: int | None) -> EngineState:
+        """Made anew from some of the events."""
+        planning = None if self._planning is None else self._planning.again()
+        fresh = EngineState(self._query, self.plan, self._settings, self._accounts, self._empty, planning)
+        fresh.restore(self.saved(numbers), watermark, own=True)
+        for executor, before in zip(fresh.executors, self.executors, strict=True):
+            executor.count_from(before)
+        return fresh
+
+    def saved(self, numbers: Ints) -> snapshots.HeldEvents:
+        """Some of the events, with what cannot be told from them: their places in a stream that is gone."""
+        store = self.store
+        partition = store.partition[numbers]
+        columns = store.numbers(numbers)
+        if self._intake.counts_all:
+            counts = self._intake.counts[np.maximum(self._intake.groups(partition), 0)]
+            columns |= {name: counts[:, place] for place, name in enumerate(count_columns())}
+        columns["frontier"] = self._selection.frontier_of(self._frontier_codes(partition))
+        for place, executor in enumerate(self.executors):
+            drops = executor.drops.saved(numbers)
+            columns |= {f"{name}_{place}": values for name, values in drops.items()}
+        past = None
+        if self._intake.past is not None:
+            past = self._intake.past.saved(partition, store.end[numbers], self._positions)
+        return snapshots.HeldEvents(store.rows.take(to_arrow(numbers)), pa.table(columns), past)
+
+    @property
+    def _positions(self) -> int:
+        """How many a window has; only windows ask for them."""
+        assert self._query.window is not None
+        return self._query.window.size
+
+    def restore(self, saved: snapshots.HeldEvents, watermark: int | None, *, own: bool = False) -> None:
+        """Hold what was saved, and know again of it what was known before; `own`: it never left this process."""
+        schema, rows = self._query.schema, saved.rows
+        known = {name: to_numpy(saved.numbers.column(name)).copy() for name in saved.numbers.column_names}
+        end = integers(rows.column(schema.time))
+        start = end if schema.start is None else integers(rows.column(schema.start))
+        columns = ColumnStore.from_table(rows, self._columns, schema, self.strings)
+        partition = self._intake.partition_of(rows)
+        if not own:
+            groups = self._intake.groups(partition)
+            placed = groups if self._intake.past is None else partition
+            check_partitions(known, self._frontier_codes(partition), groups, placed)
+        if self._intake.counts_all:
+            counts = [known[name] for name in count_columns()]
+            self._intake.count_from(partition, np.stack(counts, axis=1))
+        if self._intake.past is not None:
+            assert saved.past is not None, "a snapshot of the same query has it"
+            self._intake.past.restore(saved.past)
+        frontier = self._selection.set_frontier(self._frontier_codes(partition), known["frontier"])
+        drops = [Drops.restored(known, place) for place in range(len(self.executors))]
+        for executor, dropped in zip(self.executors, drops, strict=True):
+            executor.resume(Resumed(frontier, dropped))
+        arrived = EventBatch(rows, columns, partition, start, end, **self.store.restored(known))
+        # Drops know their events by their places.
+        self.take_in(arrived, whole=any(map(len, drops)))
+        self.settle(watermark, replaying=True)
+        for executor in self.executors:
+            executor.count_from(None)
+        self._bytes_when_made = self._bytes_looked_at = self.nbytes
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes, with what is dead and not dropped yet."""
+        executors = sum(executor.nbytes for executor in self.executors)
+        routing = sum(coder.nbytes + codes.nbytes for coder, codes in self._routing.values())
+        parts = (self.store, self._intake, self.strings, self._selection)
+        return sum(part.nbytes for part in parts) + executors + routing
+
+
+def reach(window: Window, plan: Plan) -> int:
+    """How long before the watermark an event may end, or how many positions, and still matter."""
+    # What a negated event before a match forbade must stay forbidden when the match is found again.
+    return window.size * (2 if plan.has_negated_start else 1)
+
+
+def selects_in_stream(query: BoundQuery) -> bool:
+    """Whether NON_OVERLAP takes the partitions together."""
+    strict = query.strategy is SelectionStrategy.STRICT_CONTIGUITY
+    return strict and bool(query.partition) and query.output is OutputMode.NON_OVERLAP

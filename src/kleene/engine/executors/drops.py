@@ -1,0 +1,67 @@
+"""Where a budget made an automaton drop runs: what cannot be told from the events when runs are made of them again."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from kleene.kernels.expression import Ints
+
+
+class Drop(NamedTuple):
+    """The oldest runs of one partition, which were dropped.
+
+    event    before which of the store's events: its partition is theirs
+    start    where windows of the last one begin to be measured; all that begin before it were dropped
+    number   how many of those that begin with it were
+    """
+
+    event: int
+    start: int
+    number: int
+
+
+@dataclass
+class Drops:
+    """One at an event at most, in the order of events."""
+
+    _drops: list[Drop] = field(default_factory=list)
+
+    def add(self, drop: Drop) -> None:
+        self._drops.append(drop)
+
+    def after(self, begin: int) -> list[Drop]:
+        """Those at this event and later ones."""
+        return self._drops[bisect_left(self._drops, begin, key=attrgetter("event")) :]
+
+    def saved(self, events: Ints) -> dict[str, Ints]:
+        """[event]: what was dropped before some of the store's events; nothing where there was no drop.
+
+        Runs that were dropped before an event which is not among these began before it, and not with one of these.
+        """
+        if not self._drops:
+            return {}
+        event, start, number = np.array(self._drops, np.int64).T
+        at = np.searchsorted(events, event)
+        there = np.append(events, -1)[at] == event
+        starts, numbers = np.zeros(len(events), np.int64), np.zeros(len(events), np.int64)
+        starts[at[there]], numbers[at[there]] = start[there], number[there]
+        return {"drop_start": starts, "drop_number": numbers}
+
+    def __len__(self) -> int:
+        return len(self._drops)
+
+    @staticmethod
+    def restored(saved: Mapping[str, Ints], place: int) -> Drops:
+        """Those of the alternative with this number."""
+        if f"drop_number_{place}" not in saved:
+            return Drops()
+        starts, numbers = saved[f"drop_start_{place}"], saved[f"drop_number_{place}"]
+        events = np.flatnonzero(numbers)
+        each = zip(events.tolist(), starts[events].tolist(), numbers[events].tolist(), strict=True)
+        return Drops([Drop(*drop) for drop in each])

@@ -1,0 +1,128 @@
+"""An automaton plan as arrays: what a kernel must know of its states, edges and negations, and room for its runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kleene.codegen.expression import compile_clauses
+from kleene.engine.executors.computation_state import ComputationState
+from kleene.engine.executors.programs import depth_of, joined
+from kleene.engine.intake.strings import StringPool
+from kleene.kernels import runs as kernel
+from kleene.kernels.expression import Stack, room
+from kleene.lang.tree import OutputMode, SelectionStrategy
+from kleene.pattern.nodes import ComponentKind
+from kleene.pattern.query import BoundQuery
+from kleene.plan.physical import AutomatonPlan
+from kleene.plan.program import AggregationPlan
+
+FIRST_ROOM = 1024
+
+
+def machine_of(
+    query: BoundQuery,
+    plan: AutomatonPlan,
+    state: ComputationState,
+    aggregates: AggregationPlan,
+    strings: StringPool,
+    *,
+    most: int,
+    alone: bool,
+) -> tuple[kernel.Machine, Stack]:
+    """The machine, and room to compute in.
+
+    most    runs of a partition
+    alone   whether the query has no other alternative
+    """
+    programs = [
+        compile_clauses(tests, state.layout)
+        for each in plan.states
+        for tests in (each.begin.tests, each.take.tests, each.proceed)
+    ]
+    programs += [compile_clauses(absence.conditions, state.layout) for absence in plan.absences]
+    code, parts = joined(programs, strings)
+    window = query.window
+    components = [each.component for each in plan.states]
+    # A number of events matters up to the least that is needed, and always where there is a most.
+    caps = [
+        1 if c.kind is ComponentKind.SINGLE else c.minimum if c.maximum is None else c.maximum + 1 for c in components
+    ]
+    own = [aggregates.slots.get(c.variable, np.zeros(0, np.int64)) for c in components]
+    absent = [slots for name, slots in aggregates.slots.items() if name not in {c.variable for c in components}]
+    plain = ~state.keep.any(axis=1) & ~state.keep_groups.any(axis=1) & (np.array(caps) <= 1)
+    nothing = np.zeros(0, np.int64)
+    machine = kernel.Machine(
+        kleene=np.array([c.kind is ComponentKind.KLEENE for c in components]),
+        minimum=np.array([c.minimum for c in components], np.int64),
+        maximum=np.array(
+            [-1 if c.maximum is None or c.kind is ComponentKind.SINGLE else c.maximum for c in components]
+        ),
+        cap=np.array(caps, np.int64),
+        first=np.array(state.first, np.int64),
+        last=np.array(state.last, np.int64),
+        keep=state.keep,
+        keep_groups=state.keep_groups,
+        plain=plain,
+        aggregates=np.cumsum([0, *map(len, own)]).astype(np.int64),
+        aggregate_slots=np.concatenate([*own, *absent, nothing]).astype(np.int64),
+        parts=parts,
+        code=code,
+        size=-1 if window is None else window.size,
+        inclusive=window is not None and window.inclusive,
+        early=plan.window_early,
+        contiguous=query.strategy.is_contiguous,
+        next_match=query.strategy is SelectionStrategy.SKIP_TILL_NEXT_MATCH,
+        merges=plan.merges,
+        tallies=_tallies(query, plan),
+        prunes=_prunes(query, plan, alone),
+        most=most,
+        after=np.array([absence.after for absence in plan.absences], np.int64),
+        at=np.array([-1 if absence.at is None else absence.at for absence in plan.absences], np.int64),
+        keyed=np.array([absence.keyed for absence in plan.absences], np.bool_),
+        left=np.array(state.left, np.int64),
+        right=np.array(state.right, np.int64),
+    )
+    return machine, room(depth_of(programs))
+
+
+def _tallies(query: BoundQuery, plan: AutomatonPlan) -> bool:
+    """Runs that begin at different times share a node: how many of them a window has left behind must be known.
+
+    Where every event may be ignored, a node comes from very many others, and it is counted when it is asked for.
+    """
+    any_match = query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH
+    return plan.merges and query.window is not None and not any_match
+
+
+def _prunes(query: BoundQuery, plan: AutomatonPlan, alone: bool) -> bool:
+    """With NON_OVERLAP a match ends all runs of its partition: where it is known at once that it will be chosen."""
+    chosen = query.output is OutputMode.NON_OVERLAP and query.timeouts is None
+    return chosen and alone and not plan.has_negated_end and query.schema.start is None
+
+
+def no_runs(plan: AutomatonPlan, width: int) -> kernel.Runs:
+    """Room for the first runs; `width` is the number of their slots."""
+    states, absences = len(plan.states), len(plan.absences)
+    sizes = np.zeros(kernel.SIZES, np.int64)
+    # The first node stands for the run that has taken nothing.
+    sizes[kernel.NODES] = 1
+    return kernel.Runs(
+        nodes=np.full((FIRST_ROOM, kernel.FIELDS), -1, np.int32),
+        slots=np.full((FIRST_ROOM, width), -1, np.int32),
+        total=np.zeros(FIRST_ROOM, np.uint64),
+        links=np.empty((FIRST_ROOM, 2), np.int32),
+        tally=np.empty((FIRST_ROOM, 3), np.int32),
+        tallied=np.empty(FIRST_ROOM, np.uint64),
+        top=np.full((1, states), -1, np.int32),
+        live=np.zeros(1, np.int64),
+        completed=np.empty(FIRST_ROOM, np.int32),
+        made=np.full(states, -1, np.int32),
+        buckets=np.zeros(64, np.int32),
+        stamps=np.full(64, -1, np.int32),
+        frontier=np.full((1, 2), -1, np.int64),
+        instances=np.empty(0, np.int32),
+        below=np.empty(0, np.int32),
+        newest_instance=np.full((1, absences), -1, np.int32),
+        counts=np.zeros((states, kernel.COUNTERS), np.int64),
+        sizes=sizes,
+    )

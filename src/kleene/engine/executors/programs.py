@@ -1,0 +1,29 @@
+"""Several programs as one array, as kernels that choose among them want it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kleene.engine.executors.linking import link
+from kleene.engine.intake.strings import StringPool
+from kleene.kernels.expression import Code, Ints
+from kleene.plan.program import Program
+
+
+def joined(programs: Sequence[Program], strings: StringPool) -> tuple[Code, Ints]:
+    """Several programs in one array each, and where each begins and ends: [program, 6]."""
+    linked = [link(program, strings) for program in programs]
+    parts = np.zeros((len(linked), 6), np.int64)
+    at = [0, 0, 0]
+    for place, code in enumerate(linked):
+        for kind, array in enumerate((code.words, code.ints, code.reals)):
+            parts[place, 2 * kind], parts[place, 2 * kind + 1] = at[kind], at[kind] + array.size
+            at[kind] += array.size
+    whole = Code(*(np.concatenate([code[kind] for code in linked]) for kind in range(3)))
+    return whole, parts
+
+
+def depth_of(programs: Sequence[Program]) -> int:
+    return max([program.depth for program in programs], default=0) + 1

@@ -1,0 +1,226 @@
+"""Runs a sequence plan over the events of a store: stacks, construction, negation (SASE §3–4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.codegen.expression import compile_clauses
+from kleene.engine.executors.contract import Completions, Executor, ExecutorContext
+from kleene.engine.executors.linking import groups, link
+from kleene.engine.executors.negation import CandidateMatches, NegatedEvents
+from kleene.engine.executors.programs import depth_of, joined
+from kleene.engine.executors.windows import Closing
+from kleene.engine.intake.bits import Bits, scan
+from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.output.matches import Matches
+from kleene.engine.state.growing import with_room
+from kleene.engine.state.memory import empty
+from kleene.engine.state.statistics import ComponentCounts
+from kleene.engine.state.store import EventStore
+from kleene.kernels import sequence as kernel
+from kleene.kernels.expression import Ints, room
+from kleene.kernels.negation import OPEN
+from kleene.kernels.timeline import Timeline
+from kleene.pattern.expressions import Which
+from kleene.plan.layout import Layout
+from kleene.plan.physical import Absence, SequencePlan
+
+Flags = npt.NDArray[np.bool_]
+
+
+class SequenceExecutor(Executor):
+    """Active instance stacks: every sequence is built from its last event back."""
+
+    def __init__(self, plan: SequencePlan, context: ExecutorContext) -> None:
+        query, strings = context.query, context.strings
+        self.query, self.plan, self.key = query, plan, plan.key
+        self._columns, self._strings, self._accounts = context.columns, strings, context.accounts
+        length = len(plan.scans)
+        tests = [list(clauses) for clauses in plan.during]
+        tests[0] += plan.after
+        programs = [compile_clauses(clauses, self._layout()) for clauses in tests]
+        self._code, self._parts = joined(programs, strings)
+        self._room = room(depth_of(programs))
+        self._groups = groups(1, 1)
+        nothing = np.zeros(0, np.int32)
+        self._stacks = kernel.Stacks(
+            nothing,
+            nothing.copy(),
+            nothing.copy(),
+            np.full((1, length), -1, np.int32),
+            np.zeros(1, np.int64),
+            np.zeros((length, kernel.COUNTERS), np.int64),
+        )
+        self._negated = [self._negated_events(absence) for absence in plan.absences]
+        self._seen = np.zeros((2, length), np.int64)
+        self._stopped = 0
+        # Sequences whose end is still to be decided.
+        self._pending = np.zeros((0, length), np.int32)
+        names = [component.variable for component in query.positives]
+        self._variables = np.array([names.index(scan.component.variable) for scan in plan.scans], np.uint8)
+
+    def _layout(self, negated: str | None = None) -> Layout:
+        """Slots: the places of the sequence, then one for what is absent, then one for the negated event."""
+        length = len(self.plan.scans)
+        places = {scan.component.variable: place for place, scan in enumerate(self.plan.scans)}
+        slots = {
+            (component.variable, which): places.get(component.variable, length)
+            for component in self.query.components
+            # A list is in other alternatives only, but a condition may name its ends here as well.
+            for which in (Which.SINGLE, Which.FIRST, Which.LAST)
+        }
+        if negated is not None:
+            slots[negated, Which.SINGLE] = length + 1
+        return Layout(slots, self._columns)
+
+    def _negated_events(self, absence: Absence) -> NegatedEvents:
+        program = compile_clauses(absence.conditions, self._layout(absence.scan.component.variable))
+        length = len(self.plan.scans)
+        code, stack = link(program, self._strings), room(program.depth + 1)
+        return NegatedEvents(code, stack, length + 1, keyed=absence.keyed)
+
+    # Events
+
+    def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
+        """What each event of a batch could be here."""
+        places = scan([(s.component, s.mask) for s in self.plan.scans], columns, self._strings, in_partition)
+        absents = scan([(a.scan.component, a.scan.mask) for a in self.plan.absences], columns, self._strings)
+        self._seen += places.seen, places.passed
+        return Bits(places.bits, np.zeros(len(in_partition), np.int64), absents.bits)
+
+    def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
+        """Take in the store's events from `begin` on; `keys` is how many partitions there are."""
+        length = len(self.plan.scans)
+        for place, negated in enumerate(self._negated):
+            negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
+        self._make_room(bits.begins, keys)
+        window = self.query.window
+        events, texts = store.events, self._strings.arrays()
+        most = self._accounts.matches_per_event
+        found: npt.NDArray[np.int32] = empty((max(1024, len(bits.begins) // 4), length), np.int32)
+        written = np.zeros(1, np.int64)
+        at = begin
+        while True:
+            at = kernel.construct(
+                at,
+                store.size,
+                begin,
+                bits.begins,
+                time,
+                -1 if window is None else window.size,
+                window is not None and window.inclusive,
+                self.plan.window_in_scan,
+                self.plan.window_in_construction,
+                self._code,
+                self._parts,
+                events,
+                texts,
+                self._groups,
+                self._room,
+                length + 2,
+                self._stacks,
+                most,
+                found,
+                written,
+            )
+            if at == store.size:
+                break
+            if len(found) - written[0] > most:
+                self._accounts.too_many_matches(store, at)
+            found = with_room(found, 2 * len(found))
+        found = found[: written[0]]
+        self._pending = np.concatenate([self._pending, found]) if len(self._pending) else found
+
+    def _make_room(self, bits: Ints, keys: int) -> None:
+        """For every instance that the events can make."""
+        length = len(self.plan.scans)
+        needed = int(self._stacks.size[0])
+        for place in range(length - 1):
+            needed += int(np.count_nonzero((bits >> place) & 1))
+        event, below, recent, top, size, counts = self._stacks
+        self._stacks = kernel.Stacks(
+            with_room(event, needed),
+            with_room(below, needed),
+            with_room(recent, needed),
+            with_room(top, keys, -1),
+            size,
+            counts,
+        )
+
+    def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
+        found = self._pending
+        if self.plan.has_negated_end:
+            closed = closing.closed(found[:, 0].astype(np.int64))
+            found, self._pending = found[closed], found[~closed]
+        else:
+            self._pending = found[:0]
+        for absence, negated in zip(self.plan.absences, self._negated, strict=True):
+            kept = ~negated.forbid(
+                self._suspects(found, absence, time),
+                self.query.window,
+                time,
+                keys,
+                store.events,
+                self._strings.arrays(),
+            )
+            self._stopped += len(kept) - int(np.count_nonzero(kept))
+            found = found[kept]
+        return Completions(Matches.of_rows(found, self._variables))
+
+    def _suspects(self, found: npt.NDArray[np.int32], absence: Absence, time: Timeline) -> CandidateMatches:
+        length = found.shape[1]
+        bindings = np.full((len(found), length + 2), -1, np.int64)
+        bindings[:, :length] = found
+        at_end = absence.after == length - 1
+        nothing = np.zeros(len(found), np.int64)
+        floors = nothing - 1 if absence.after < 0 else time.rights[bindings[:, absence.after]]
+        ceilings = nothing + OPEN if at_end else time.lefts[bindings[:, absence.after + 1]]
+        first, last = np.ascontiguousarray(bindings[:, 0]), np.ascontiguousarray(bindings[:, length - 1])
+        return CandidateMatches(bindings, self._groups, nothing, floors, ceilings, first, last)
+
+    # What is known of it
+
+    def counts(self) -> tuple[ComponentCounts, ...]:
+        last = len(self.plan.scans) - 1
+        return tuple(
+            ComponentCounts(
+                scan.component.variable,
+                int(self._seen[0, place]),
+                int(self._seen[1, place]),
+                int(self._stacks.counts[place, kernel.REACHED]),
+                int(self._stacks.counts[place, kernel.FAILED]),
+                self._stopped if place == last else 0,
+            )
+            for place, scan in enumerate(self.plan.scans)
+        )
+
+    def count_from(self, before: SequenceExecutor | None) -> None:
+        """What was counted before this one was made, in place of what was counted in making it."""
+        self._seen[:] = 0 if before is None else before._seen
+        self._stacks.counts[:] = 0 if before is None else before._stacks.counts
+        self._stopped = 0 if before is None else before._stopped
+
+    @property
+    def runs(self) -> int:
+        return int(self._stacks.size[0])
+
+    def open_runs(self, closing: Closing) -> int:
+        """Instances of which the latest sequence that they continue began in a window that is still open."""
+        instances = np.arange(self.runs)
+        for _ in self.plan.scans[2:]:
+            recent = self._stacks.recent[instances]
+            instances = np.where(recent < 0, instances, recent)
+        first = self._stacks.event[instances].astype(np.int64)
+        return int(np.count_nonzero(~closing.closed(first)))
+
+    @property
+    def nbytes(self) -> int:
+        negated = sum(events.nbytes for events in self._negated)
+        return sum(int(array.nbytes) for array in (*self._stacks, self._pending)) + negated
+
+    def open_bytes(self, closing: Closing, time: Timeline) -> int:
+        """What the instances of open windows take, and the sequences that are still to be decided."""
+        stacks = self._stacks
+        each = sum(array.dtype.itemsize for array in (stacks.event, stacks.below, stacks.recent))
+        return self.open_runs(closing) * each + int(self._pending.nbytes)

@@ -1,0 +1,83 @@
+"""Looks for a better plan while one runs (ZStream §5.3): running averages, thresholds t and c."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kleene.engine.executors.trees.observing import Observer, Sample
+from kleene.engine.intake.strings import StringPool
+from kleene.engine.state.store import EventStore
+from kleene.kernels.expression import Ints, Texts
+from kleene.kernels.timeline import Timeline
+from kleene.optimize.choosing import chosen_tree, costed
+from kleene.optimize.statistics import Statistics, changed, merged
+from kleene.optimize.trees.logical import Logical
+from kleene.pattern.query import BoundQuery
+from kleene.plan.costs import Costed
+from kleene.plan.layout import Column
+from kleene.plan.settings import Settings
+from kleene.plan.trees import TreePlan
+
+# How much what was seen last counts among what was seen before.
+_WEIGHT = 0.75
+# Looking costs as much as some ten thousand combinations: it is done after so many, or after so many rounds.
+_TRIED, _ROUNDS = 400_000, 8
+
+
+class Adapter:
+    """Watches one tree."""
+
+    def __init__(
+        self,
+        query: BoundQuery,
+        logical: Logical,
+        plan: TreePlan,
+        statistics: Statistics,
+        columns: Mapping[str, Column],
+        strings: StringPool,
+        settings: Settings,
+    ) -> None:
+        """`statistics`: what the plan was made for."""
+        self._query, self._logical, self._settings = query, logical, settings
+        self._observer = Observer(plan, columns, strings, query.window)
+        self._plan, self._made_for, self.statistics = plan, statistics, statistics
+        self._rounds = self._tried = 0
+        self.costs: Costed = costed(query, plan, statistics)
+
+    def after_round(
+        self,
+        store: EventStore,
+        time: Timeline,
+        members: Callable[[], Mapping[str, Ints]],
+        first: int,
+        last: int,
+        texts: Texts,
+        tried: int,
+    ) -> TreePlan | None:
+        """Another plan, when the one that runs should be left; `tried`: what the round has cost."""
+        self._rounds, self._tried = self._rounds + 1, self._tried + tried
+        if self._rounds < _ROUNDS and self._tried < _TRIED:
+            return None
+        self._rounds = self._tried = 0
+        windows = windows_of(self._query, store.end[first:last])
+        sample = Sample(members(), time.starts, time.ends, time.keys, windows, store.events, texts)
+        self.statistics = merged(self.statistics, self._observer.observed(sample), _WEIGHT)
+        adapting = self._settings.adapting
+        if not changed(self._made_for, self.statistics, adapting.change):
+            return None
+        self._made_for = self.statistics
+        self.costs = costed(self._query, self._plan, self.statistics)
+        found = chosen_tree(self._query, self._logical, self.statistics, self._settings)
+        if found.plan == self._plan or found.costs.total > (1 - adapting.gain) * self.costs.total:
+            return None
+        self._plan, self.costs = found.plan, found.costs
+        return found.plan
+
+
+def windows_of(query: BoundQuery, ends: Ints) -> float:
+    """How many windows long events are that end then."""
+    window = query.window
+    if window is None:
+        return 1.0
+    length = len(ends) if window.events else int(ends[-1]) - int(ends[0]) + 1
+    return length / max(window.size, 1)

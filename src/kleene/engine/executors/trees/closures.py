@@ -1,0 +1,166 @@
+"""KSEQ (ZStream §4.4.5): each record with the closure between two of its parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.engine.executors.trees.conditions import CompiledCondition, conditions
+from kleene.engine.executors.trees.operators import Setting, Step, kept_by
+from kleene.engine.executors.trees.records import ListPool, NamedRecords, taken, together
+from kleene.engine.executors.trees.rounds import Round
+from kleene.engine.state.growing import with_room
+from kleene.engine.state.memory import empty
+from kleene.kernels.closures import members
+from kleene.kernels.expression import Ints
+from kleene.kernels.joins import END, FAR, FIRST, LAST, LEFT, RIGHT, START, Numbers, Records
+from kleene.pattern.expressions import Which
+from kleene.plan.trees import Gap, GroupNode
+
+Flags = npt.NDArray[np.bool_]
+
+
+def bounds(gap: Gap, bound: NamedRecords, at: Round) -> tuple[Ints, Ints]:
+    """[record]: the right of what is before a gap, −1 at the start; the left of what is after it, FAR at the end."""
+    floors, ceilings = np.full(len(bound), -1, np.int64), np.full(len(bound), FAR, np.int64)
+    if gap.before:
+        events, offsets, _ = bound.references(gap.before)
+        floors = _of_each(np.maximum, at.time.rights[events], offsets, -1)
+    if gap.after:
+        events, offsets, _ = bound.references(gap.after)
+        ceilings = _of_each(np.minimum, at.time.lefts[events], offsets, int(FAR))
+    return floors, ceilings
+
+
+def elsewhere(gap: Gap, bound: NamedRecords) -> Flags:
+    """Which records are of another branch of a disjunction: of what stands beside the gap they have nothing."""
+    _, offsets, _ = bound.references((*gap.before, *gap.after))
+    return np.asarray(offsets[1:] == offsets[:-1])
+
+
+def _of_each(choose: np.ufunc, values: Ints, offsets: Ints, nothing: int) -> Ints:
+    made = np.full(len(offsets) - 1, nothing, np.int64)
+    some = offsets[1:] > offsets[:-1]
+    if some.any():
+        made[some] = choose.reduceat(values, offsets[:-1][some])
+    return made
+
+
+class ClosureStep(Step):
+    """The closure of each record: its members between two parts, all of them or so many in a row (Algorithm 4)."""
+
+    def __init__(self, node: GroupNode, setting: Setting) -> None:
+        super().__init__(node.scan.component, setting)
+        self._gap = node.gap
+        variable = self.component.variable
+        self.added = (variable,)
+        self._pool = setting.pools.setdefault(variable, ListPool())
+        self._member = CompiledCondition(node.members, setting.columns, setting.strings, [(variable, Which.MEMBER)])
+        self._tests = conditions(node.tests, setting.columns, setting.strings)
+
+    def apply(self, bound: NamedRecords, at: Round) -> Records:
+        """Records with one column more: the number of the group."""
+        number = len(bound)
+        self.counts.tried += number
+        other = elsewhere(self._gap, bound)
+        if other.any():
+            return self._beside(bound, other, at)
+        rows, sizes = self._members(bound, at)
+        offsets = np.zeros(number + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        # They come latest first.
+        backwards = np.repeat(offsets[1:] + offsets[:-1] - 1, sizes) - np.arange(len(rows))
+        rows = rows[backwards]
+        length, most = self.component.minimum, self.component.maximum
+        if most is None:
+            chosen = np.flatnonzero(sizes >= length)
+            begins, lengths = offsets[:-1][chosen], sizes[chosen]
+        else:
+            windows = np.maximum(sizes - most + 1, 0)
+            chosen = np.repeat(np.arange(number), windows)
+            first = np.concatenate([[0], np.cumsum(windows)])[:-1]
+            begins = offsets[:-1][chosen] + np.arange(len(chosen)) - first[chosen]
+            lengths = np.full(len(chosen), most)
+        ends = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(lengths, out=ends[1:])
+        taken_rows = rows[np.repeat(begins - ends[:-1], lengths) + np.arange(ends[-1])]
+        numbers = self._pool.add(lengths, taken_rows)
+        records = taken(bound.records, chosen)
+        made = Records(np.column_stack([records.refs, numbers]).astype(np.int32, copy=False), records.times)
+        if not self._gap.before or not self._gap.after:
+            self._extend(made.times, taken_rows, ends, at)
+        columns = {**bound.columns, self.component.variable: len(bound.columns)}
+        made = kept_by(self._tests, NamedRecords(made, columns, bound.pools), at)
+        self.counts.made += len(made.times)
+        return made
+
+    def _beside(self, bound: NamedRecords, other: Flags, at: Round) -> Records:
+        """Records of another branch have no such group."""
+        apart = taken(bound.records, other)
+        absent = np.full((len(apart.times), 1), -1, np.int32)
+        untouched = NamedRecords(
+            Records(np.hstack([apart.refs, absent]), apart.times),
+            {**bound.columns, self.component.variable: len(bound.columns)},
+            bound.pools,
+        )
+        grouped = self.apply(NamedRecords(taken(bound.records, ~other), bound.columns, bound.pools), at)
+        return together([kept_by(self._tests, untouched, at), grouped])
+
+    def _members(self, bound: NamedRecords, at: Round) -> tuple[Numbers, Ints]:
+        condition, linked = self._member, self.candidates.linked
+        slot = condition.slot((self.component.variable, Which.MEMBER))
+        floors, ceilings = bounds(self._gap, bound, at)
+        used, offsets, _ = bound.references(list(bound.columns))
+        times = np.ascontiguousarray(bound.records.times)
+        codes = at.time.keys[times[:, FIRST]] if self.setting.keyed else np.zeros(len(bound), np.int64)
+        bindings, made = condition.bindings(bound), condition.groups(bound, at)
+        sizes = np.zeros(len(bound), np.int64)
+        out, written = empty(max(1024, 2 * len(bound)), np.int32), np.zeros(1, np.int64)
+        done = 0
+        while True:
+            done = members(
+                done,
+                bindings,
+                made,
+                floors,
+                ceilings,
+                codes,
+                times,
+                used,
+                offsets,
+                linked.events,
+                linked.linked.heads,
+                linked.linked.previous,
+                at.time,
+                at.size,
+                at.inclusive,
+                condition.code,
+                at.events,
+                at.texts,
+                condition.stack,
+                slot,
+                out,
+                sizes,
+                written,
+            )
+            if done == len(bound):
+                return out[: written[0]], sizes
+            out = with_room(out, 2 * len(out))
+
+    def _extend(self, times: Ints, rows: Numbers, offsets: Ints, at: Round) -> None:
+        """A group at an end makes its record longer."""
+        some = np.flatnonzero(offsets[1:] > offsets[:-1])
+        if not len(some):
+            return
+        begins = offsets[:-1][some]
+        times[some, LEFT] = np.minimum(times[some, LEFT], np.minimum.reduceat(at.time.lefts[rows], begins))
+        times[some, RIGHT] = np.maximum(times[some, RIGHT], np.maximum.reduceat(at.time.rights[rows], begins))
+        times[some, LAST] = np.maximum(times[some, LAST], np.maximum.reduceat(rows, begins))
+        # The smallest start, then the smallest number.
+        whose = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        order = np.lexsort((rows, at.starts[rows], whose))
+        first = rows[order][begins].astype(np.int64)
+        own = times[some, FIRST]
+        earlier = (at.starts[first] < at.starts[own]) | ((at.starts[first] == at.starts[own]) & (first < own))
+        times[some, FIRST] = np.where(earlier, first, own)
+        times[some, START], times[some, END] = at.time.starts[times[some, FIRST]], at.time.ends[times[some, LAST]]

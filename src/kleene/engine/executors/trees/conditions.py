@@ -1,0 +1,109 @@
+"""Conditions on records, compiled once a plan: on all that is bound, or on each event of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.codegen.aggregates import compile_aggregates
+from kleene.codegen.expression import compile_clauses
+from kleene.engine.executors.linking import groups, link, link_aggregates
+from kleene.engine.executors.trees.records import NamedRecords
+from kleene.engine.executors.trees.rounds import Round
+from kleene.engine.intake.strings import StringPool
+from kleene.kernels.expression import Groups, Ints, holds_each, room
+from kleene.kernels.lists import holds_along
+from kleene.kernels.values import aggregate_each
+from kleene.pattern.conditions import iterated
+from kleene.pattern.expressions import Clause, Which
+from kleene.plan.layout import Column, Identifier, Layout
+
+Flags = npt.NDArray[np.bool_]
+
+
+class CompiledCondition:
+    """A conjunction of clauses on a record, and on one more event where `asked` names one."""
+
+    def __init__(
+        self,
+        clauses: Sequence[Clause],
+        columns: Mapping[str, Column],
+        strings: StringPool,
+        asked: Sequence[Identifier] = (),
+    ) -> None:
+        layout = Layout.of(clauses, columns)
+        slots = dict(layout.identifiers)
+        for identifier in asked:
+            slots.setdefault(identifier, len(slots))
+        self.layout = replace(layout, identifiers=slots)
+        program = compile_clauses(clauses, self.layout)
+        self.aggregates = compile_aggregates(self.layout)
+        self.code, self.stack = link(program, strings), room(program.depth + 1)
+        self.aggregation = link_aggregates(self.aggregates, strings)
+
+    def slot(self, identifier: Identifier) -> int:
+        return self.layout.identifiers[identifier]
+
+    @property
+    def slots(self) -> int:
+        return max(len(self.layout.identifiers), 1)
+
+    def bindings(self, bound: NamedRecords) -> Ints:
+        """[record, slot]; what the records do not bind is absent."""
+        made = np.full((len(bound), self.slots), -1, np.int64)
+        for (variable, which), slot in self.layout.identifiers.items():
+            made[:, slot] = bound.events(variable, which)
+        return made
+
+    def groups(self, bound: NamedRecords, at: Round, besides: str | None = None) -> Groups:
+        """[record, aggregate]"""
+        made = groups(len(bound), max(len(self.layout.accumulators), 1))
+        for variable, slots in self.aggregates.slots.items():
+            if variable != besides:
+                rows, begins = bound.covered(variable)
+                aggregate_each(self.aggregation, slots, rows, begins.astype(np.int32), at.events, at.texts, made)
+        return made
+
+    def holds(self, bound: NamedRecords, at: Round) -> Flags:
+        out = np.zeros(len(bound), np.bool_)
+        if len(bound):
+            made = self.bindings(bound), self.groups(bound, at)
+            holds_each(self.code, at.events, at.texts, *made, self.stack, out)
+        return out
+
+
+class Along(CompiledCondition):
+    """Clauses on each event of a list after its first."""
+
+    def __init__(
+        self, variable: str, clauses: Sequence[Clause], columns: Mapping[str, Column], strings: StringPool
+    ) -> None:
+        self._variable = variable
+        self._asked = (variable, Which.PREVIOUS), (variable, Which.CURRENT)
+        super().__init__(clauses, columns, strings, self._asked)
+
+    def holds(self, bound: NamedRecords, at: Round) -> Flags:
+        out = np.zeros(len(bound), np.bool_)
+        if len(bound):
+            rows, begins = bound.covered(self._variable)
+            kept = self.aggregates.slots.get(self._variable, np.zeros(0, np.int64))
+            slots = np.array([self.slot(identifier) for identifier in self._asked], np.int64)
+            made = self.bindings(bound), self.groups(bound, at, besides=self._variable)
+            holds_along(
+                *made, rows, begins, slots, self.aggregation, kept, self.code, at.events, at.texts, self.stack, out
+            )
+        return out
+
+
+def conditions(
+    clauses: Sequence[Clause], columns: Mapping[str, Column], strings: StringPool
+) -> list[CompiledCondition]:
+    """What tests all of the clauses."""
+    plain = [clause for clause in clauses if iterated(clause) is None]
+    made = [CompiledCondition(plain, columns, strings)] if plain else []
+    for name in dict.fromkeys(name for clause in clauses if (name := iterated(clause)) is not None):
+        made.append(Along(name, [clause for clause in clauses if iterated(clause) == name], columns, strings))
+    return made

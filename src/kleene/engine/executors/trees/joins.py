@@ -1,0 +1,168 @@
+"""SEQ and CONJ (ZStream §4.4.1, §4.4.3): two buffers, joined by what is new in either."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kleene.engine.executors.trees.conditions import conditions
+from kleene.engine.executors.trees.lookup import Lookup, SideIndex, fits_lookup
+from kleene.engine.executors.trees.negations import AfterLeft, BeforeRight
+from kleene.engine.executors.trees.operators import Operator, Setting, kept_by
+from kleene.engine.executors.trees.pair_tests import PairTests, clashes, is_simple, lists_clash, with_distinct
+from kleene.engine.executors.trees.records import together
+from kleene.engine.executors.trees.rounds import Round
+from kleene.engine.state.growing import with_room
+from kleene.engine.state.memory import empty
+from kleene.kernels.joins import (
+    BEFORE,
+    EARLIER,
+    LAST,
+    TIMES,
+    UP_TO,
+    Records,
+    join,
+)
+from kleene.kernels.timeline import EARLIEST
+from kleene.plan.trees import Join, JoinNode, Side
+
+_NONE = np.zeros(0, np.int64)
+
+
+class JoinOperator(Operator):
+    def __init__(self, node: JoinNode, left: Operator, right: Operator, setting: Setting) -> None:
+        super().__init__(node, [*left.variables, *right.variables], setting)
+        self._left, self._right, self._ordered = left, right, node.kind is Join.SEQ
+        usable = [clause for clause in node.equalities if fits_lookup(clause, setting.columns)]
+        self._lookup = Lookup(usable, (left.columns, right.columns), setting.columns, keyed=setting.keyed)
+        self._indices = SideIndex(0, self._lookup), SideIndex(1, self._lookup)
+        others = [clause for clause in (*node.equalities, *node.tests) if clause not in usable]
+        simple = [clause for clause in others if is_simple(clause, setting)]
+        self._tests = conditions(
+            [clause for clause in others if clause not in simple], setting.columns, setting.strings
+        )
+        apart = [] if self._ordered else clashes(left, right, setting)
+        self._pairs = PairTests(simple, apart, self, setting)
+        # Lists can clash as well, which only whole records show.
+        # As many records as were made last may be made again.
+        self._made_before = 0
+        self._apart = not self._ordered and lists_clash(left, right, setting)
+        self.pushed = [
+            (AfterLeft if side is Side.LEFT else BeforeRight)(absence, setting) for side, absence in node.pushed
+        ]
+
+    @property
+    def below(self) -> tuple[Operator, ...]:
+        return self._left, self._right
+
+    def assemble(self, at: Round) -> None:
+        self._left.assemble(at)
+        self._right.assemble(at)
+        left, right = self._left.buffer, self._right.buffer
+        if left.size > left.fresh:
+            self._indices[0].take(left, left.fresh, at)
+        made = []
+        if self._ordered:
+            before = [pushed for pushed in self.pushed if isinstance(pushed, AfterLeft)]
+            for pushed in before:
+                pushed.look(self._left, at)
+            if right.size > right.fresh and left.size and self._emits(at):
+                made.append(self._joined(0, right.delta, BEFORE, at))
+            right.clear()
+        else:
+            if right.size > right.fresh:
+                self._indices[1].take(right, right.fresh, at)
+            if right.size > right.fresh and left.size and self._emits(at):
+                made.append(self._joined(0, right.delta, UP_TO, at))
+            if left.size > left.fresh and right.size and self._emits(at):
+                made.append(self._joined(1, left.delta, EARLIER, at))
+            right.fresh = right.size
+        left.fresh = left.size
+        self._clear(at)
+        if made:
+            records = together(made)
+            if self._apart:
+                records = with_distinct(records, self)
+            records = kept_by(self._tests, self.bound(records), at)
+            self.counts.made += len(records.times)
+            self.buffer.append(records)
+
+    def _emits(self, at: Round) -> bool:
+        return at.emits or not self.is_root
+
+    is_root = False
+
+    def _joined(self, inner_side: int, outer: Records, order: int, at: Round) -> Records:
+        """New records of one side with all of the other."""
+        inner = (self._left, self._right)[inner_side].buffer
+        codes = self._lookup.codes(1 - inner_side, outer, at)
+        floors, ceilings = _NONE, _NONE
+        for pushed in self.pushed:
+            if isinstance(pushed, BeforeRight):
+                found = pushed.floors(self._right, outer, at)
+                floors = found if not len(floors) else np.maximum(floors, found)
+            else:
+                known = pushed.ceilings
+                ceilings = known if not len(ceilings) else np.minimum(ceilings, known)
+        most = at.accounts.matches_per_event
+        tests, stack = self._pairs.tests(inner_side), self._pairs.stack
+        tried, written = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        made = room_for(max(1024, 2 * len(codes), self._made_before), len(self.variables))
+        done = 0
+        while True:
+            done = join(
+                done,
+                outer,
+                codes,
+                inner.all,
+                inner.size,
+                self._indices[inner_side].links,
+                order,
+                inner_side == 1,
+                floors,
+                ceilings,
+                at.window,
+                at.starts,
+                at.time,
+                tests,
+                at.events,
+                at.texts,
+                self._pairs.groups,
+                stack,
+                most,
+                made,
+                written,
+                tried,
+            )
+            if done == len(codes):
+                break
+            if len(made.times) - written[0] > most:
+                at.accounts.too_many_matches(at.store, int(outer.times[done, LAST]))
+            made = Records(with_room(made.refs, 2 * len(made.refs)), with_room(made.times, 2 * len(made.times)))
+        self.counts.tried += int(tried[0])
+        self._made_before = int(written[0]) + int(written[0]) // 8
+        return Records(made.refs[: written[0]], made.times[: written[0]])
+
+    def _clear(self, at: Round) -> None:
+        """Drop what the window has left behind."""
+        if at.window.earliest == EARLIEST:
+            return
+        sides = (self._left,) if self._ordered else (self._left, self._right)
+        cleared = [side.buffer.clear_before(at.window.earliest) for side in sides]
+        if not any(cleared):
+            return
+        self._lookup.forget()
+        for index, side in zip(self._indices, sides, strict=False):
+            index.forget()
+            index.take(side.buffer, 0, at)
+        for pushed in self.pushed:
+            if isinstance(pushed, AfterLeft):
+                pushed.again(self._left, at)
+
+    @property
+    def nbytes(self) -> int:
+        pushed = sum(each.candidates.linked.nbytes for each in self.pushed)
+        return super().nbytes + sum(index.nbytes for index in self._indices) + pushed
+
+
+def room_for(size: int, columns: int) -> Records:
+    return Records(empty((size, columns), np.int32), empty((size, TIMES), np.int64))

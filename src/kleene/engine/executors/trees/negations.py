@@ -1,0 +1,204 @@
+"""NEG and NSEQ (ZStream §4.4.2): what an event of a negated class forbids, on records or before they are made."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.engine.executors.trees.closures import bounds, elsewhere
+from kleene.engine.executors.trees.conditions import CompiledCondition
+from kleene.engine.executors.trees.operators import ClassEvents, Operator, Setting, Step
+from kleene.engine.executors.trees.records import NamedRecords, taken
+from kleene.engine.executors.trees.rounds import Round
+from kleene.engine.state.growing import Growing
+from kleene.kernels.expression import Ints
+from kleene.kernels.joins import END, FAR, FIRST, LAST, LEFT, RIGHT, START, Records
+from kleene.kernels.negation import forbidden
+from kleene.kernels.pushed_negation import first_negating, last_negating
+from kleene.pattern.expressions import Which
+from kleene.plan.trees import Site
+
+Flags = npt.NDArray[np.bool_]
+
+
+class Forbidding(Step):
+    """Drops records that an event of a negated class forbids."""
+
+    def __init__(self, absence: Site, setting: Setting) -> None:
+        super().__init__(absence.scan.component, setting)
+        self._gap = absence.gap
+        variable = self.component.variable
+        self._condition = CompiledCondition(
+            absence.conditions, setting.columns, setting.strings, [(variable, Which.SINGLE)]
+        )
+        self._slot = self._condition.slot((variable, Which.SINGLE))
+
+    def apply(self, bound: NamedRecords, at: Round) -> Records:
+        self.counts.tried += len(bound)
+        linked, condition = self.candidates.linked, self._condition
+        out = np.zeros(len(bound), np.bool_)
+        if len(bound) and linked.size:
+            floors, ceilings = bounds(self._gap, bound, at)
+            floors[elsewhere(self._gap, bound)] = FAR
+            times = bound.records.times
+            others = self._reachable(linked.events[: linked.size], floors, times, at)
+            begin = np.array([0, len(others)], np.int64)
+            keys = np.zeros(len(bound), np.int64)
+            if self.setting.keyed:
+                of_key = at.time.keys[others]
+                order = np.argsort(of_key, kind="stable")
+                order = order[np.searchsorted(of_key[order], 0) :]
+                if not len(order):
+                    return self._all(bound)
+                others, of_key = others[order], of_key[order]
+                # Only of the partitions that there are events of.
+                known, begins = np.unique(of_key, return_index=True)
+                begin = np.append(begins, len(others)).astype(np.int64)
+                own = at.time.keys[times[:, FIRST]]
+                keys = np.searchsorted(known, own)
+                keys[known[np.minimum(keys, len(known) - 1)] != own] = -1
+            forbidden(
+                condition.bindings(bound),
+                condition.groups(bound, at),
+                np.arange(len(bound)),
+                keys,
+                floors,
+                ceilings,
+                np.ascontiguousarray(times[:, FIRST]),
+                np.ascontiguousarray(times[:, LAST]),
+                begin,
+                np.ascontiguousarray(others),
+                at.time,
+                at.size,
+                at.inclusive,
+                condition.code,
+                at.events,
+                at.texts,
+                condition.stack,
+                self._slot,
+                out,
+            )
+        records = taken(bound.records, ~out) if out.any() else bound.records
+        self.counts.made += len(records.times)
+        return records
+
+    def _all(self, bound: NamedRecords) -> Records:
+        self.counts.made += len(bound)
+        return bound.records
+
+    def _reachable(self, others: Ints, floors: Ints, times: Ints, at: Round) -> Ints:
+        """Those that are not before everything that the records could be forbidden by."""
+        if int(floors.min()) < 0:
+            lowest = int(times[:, START].min()) - max(at.size, 0)
+            usable = at.size >= 0 and at.by_time
+            first = int(np.searchsorted(at.time.ends[others], lowest)) if usable else 0
+        else:
+            first = int(np.searchsorted(at.time.steps[others], int(floors.min()), side="right"))
+        return others[first:]
+
+
+# NSEQ ----------------------------------------------------------------------------------------------------------------
+
+
+class Pushed:
+    """What is negated between the sides of a join, with conditions on one of them only."""
+
+    def __init__(self, absence: Site, setting: Setting) -> None:
+        variable = absence.scan.component.variable
+        self.setting = setting
+        self.candidates = ClassEvents(absence.scan.component, keyed=setting.keyed)
+        self.condition = CompiledCondition(
+            absence.conditions, setting.columns, setting.strings, [(variable, Which.SINGLE)]
+        )
+        self.slot = self.condition.slot((variable, Which.SINGLE))
+
+    def codes(self, records: Records, at: Round) -> Ints:
+        times = records.times
+        return at.time.keys[times[:, FIRST]] if self.setting.keyed else np.zeros(len(times), np.int64)
+
+
+class BeforeRight(Pushed):
+    """For each new record of the right side, the last negated event before it: what ends before that is forbidden."""
+
+    def floors(self, side: Operator, records: Records, at: Round) -> Ints:
+        linked, condition = self.candidates.linked, self.condition
+        out = np.full(len(records.times), -1, np.int64)
+        if linked.size:
+            whole = side.bound(records)
+            last_negating(
+                condition.bindings(whole),
+                condition.groups(whole, at),
+                np.ascontiguousarray(records.times[:, LEFT]),
+                self.codes(records, at),
+                np.ascontiguousarray(records.times[:, END]),
+                linked.events,
+                linked.linked.heads,
+                linked.linked.previous,
+                at.time,
+                at.window,
+                at.lasting,
+                condition.code,
+                at.events,
+                at.texts,
+                condition.stack,
+                self.slot,
+                out,
+            )
+        return out
+
+
+class AfterLeft(Pushed):
+    """For each record of the left side, the first negated event after it: what starts after that is forbidden."""
+
+    def __init__(self, absence: Site, setting: Setting) -> None:
+        super().__init__(absence, setting)
+        self._ceilings = Growing(np.zeros(0, np.int64))
+        self._looked = 0
+
+    @property
+    def ceilings(self) -> Ints:
+        known: Ints = self._ceilings.array
+        return known
+
+    def look(self, side: Operator, at: Round) -> None:
+        """Look for new negated events after all records, and for all of them after new records."""
+        buffer, linked = side.buffer, self.candidates.linked
+        known = self._ceilings.size
+        if buffer.size > known:
+            self._ceilings.append(np.full(buffer.size - known, FAR, np.int64))
+        if linked.size > self._looked and known:
+            still = np.flatnonzero(self._ceilings.used[:known] == FAR)
+            self._find(side, still, self._looked, at)
+        if buffer.size > known:
+            self._find(side, np.arange(known, buffer.size), 0, at)
+        self._looked = linked.size
+
+    def again(self, side: Operator, at: Round) -> None:
+        """Records have other numbers now."""
+        self._ceilings = Growing(np.zeros(0, np.int64))
+        self.look(side, at)
+
+    def _find(self, side: Operator, places: Ints, begin: int, at: Round) -> None:
+        linked, condition = self.candidates.linked, self.condition
+        if not len(places) or not linked.size:
+            return
+        whole = side.bound(taken(side.buffer.all, places))
+        out = self._ceilings.array[places]
+        first_negating(
+            condition.bindings(whole),
+            condition.groups(whole, at),
+            np.ascontiguousarray(whole.records.times[:, RIGHT]),
+            self.codes(whole.records, at),
+            begin,
+            linked.events,
+            linked.linked.heads,
+            linked.linked.previous,
+            at.time,
+            condition.code,
+            at.events,
+            at.texts,
+            condition.stack,
+            self.slot,
+            out,
+        )
+        self._ceilings.array[places] = out

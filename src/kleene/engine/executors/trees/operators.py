@@ -1,0 +1,168 @@
+"""What the operators of a tree have in common; DISJ, and steps on the records of one node.
+
+In a round an operator lets those below it work first, then adds to its buffer what is new.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kleene.engine.executors.trees.conditions import CompiledCondition, conditions
+from kleene.engine.executors.trees.lookup import LinkedEvents
+from kleene.engine.executors.trees.records import ListPool, NamedRecords, RecordBuffer, taken, together
+from kleene.engine.executors.trees.rounds import Round
+from kleene.engine.intake.strings import StringPool
+from kleene.kernels.expression import Ints
+from kleene.kernels.joins import Records
+from kleene.pattern.expressions import Clause
+from kleene.pattern.nodes import Component
+from kleene.plan.layout import Column
+from kleene.plan.trees import Node
+
+
+@dataclass
+class OperatorCounts:
+    """What an operator did: pairs or records that it looked at, and records that it made."""
+
+    tried: int = 0
+    made: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What operators are made with."""
+
+    columns: Mapping[str, Column]
+    strings: StringPool
+    # By variable: the lists of closures and of Kleene components.
+    pools: dict[str, ListPool]
+    # Whether records of different partitions never meet.
+    keyed: bool
+
+
+class Operator(ABC):
+    def __init__(self, node: Node, variables: Sequence[str], setting: Setting) -> None:
+        self.node, self.variables, self.setting = node, tuple(variables), setting
+        self.columns = {variable: place for place, variable in enumerate(variables)}
+        self.buffer = RecordBuffer(len(variables))
+        self.counts = OperatorCounts()
+
+    @property
+    @abstractmethod
+    def below(self) -> tuple[Operator, ...]: ...
+
+    @abstractmethod
+    def assemble(self, at: Round) -> None:
+        """Let those below work, then add what is new."""
+
+    def bound(self, records: Records) -> NamedRecords:
+        return NamedRecords(records, self.columns, self.setting.pools)
+
+    def consume(self) -> Records:
+        """What is new, for a parent that keeps it itself."""
+        delta = self.buffer.delta
+        self.buffer.clear()
+        return delta
+
+    def everything(self) -> list[Operator]:
+        return [*(each for operator in self.below for each in operator.everything()), self]
+
+    @property
+    def nbytes(self) -> int:
+        return self.buffer.nbytes
+
+
+class Step(ABC):
+    """What is done with the records of one node, in a round or when their windows have closed."""
+
+    def __init__(self, component: Component, setting: Setting) -> None:
+        self.component, self.setting = component, setting
+        # The events that it looks into.
+        self.candidates = ClassEvents(component, keyed=setting.keyed)
+        self.counts = OperatorCounts()
+
+    # Variables that the records have more than before.
+    added: tuple[str, ...] = ()
+
+    @abstractmethod
+    def apply(self, bound: NamedRecords, at: Round) -> Records: ...
+
+    def applied(self, bound: NamedRecords, at: Round) -> NamedRecords:
+        """The records with what their columns stand for now."""
+        names = (*bound.columns, *self.added)
+        return NamedRecords(self.apply(bound, at), {name: place for place, name in enumerate(names)}, bound.pools)
+
+
+class ClassEvents:
+    """The events that can be members of a closure, or of a negated class."""
+
+    def __init__(self, component: Component, *, keyed: bool) -> None:
+        self.component, self.keyed = component, keyed
+        self.linked = LinkedEvents()
+
+    def offer(self, events: Ints, at: Round) -> None:
+        self.linked.append(events, at, keyed=self.keyed)
+
+
+class Above(Operator):
+    """A step on all records of the node below it: KSEQ, NEG."""
+
+    def __init__(self, node: Node, child: Operator, step: Step, setting: Setting) -> None:
+        super().__init__(node, [*child.variables, *step.added], setting)
+        self._child, self.step, self.counts = child, step, step.counts
+
+    @property
+    def below(self) -> tuple[Operator, ...]:
+        return (self._child,)
+
+    def assemble(self, at: Round) -> None:
+        self._child.assemble(at)
+        delta = self._child.consume()
+        if len(delta.times):
+            self.buffer.append(self.step.apply(self._child.bound(delta), at))
+
+
+def kept_by(tests: Sequence[CompiledCondition], bound: NamedRecords, at: Round) -> Records:
+    """The records that satisfy everything."""
+    records = bound.records
+    for test in tests:
+        kept = test.holds(NamedRecords(records, bound.columns, bound.pools), at)
+        if not kept.all():
+            records = taken(records, kept)
+    return records
+
+
+# DISJ ----------------------------------------------------------------------------------------------------------------
+
+
+class Union(Operator):
+    def __init__(self, node: Node, parts: Sequence[Operator], tests: Sequence[Clause], setting: Setting) -> None:
+        super().__init__(node, [name for part in parts for name in part.variables], setting)
+        self._parts = tuple(parts)
+        self._tests = conditions(tests, setting.columns, setting.strings)
+
+    @property
+    def below(self) -> tuple[Operator, ...]:
+        return self._parts
+
+    def assemble(self, at: Round) -> None:
+        made = []
+        first = 0
+        for part in self._parts:
+            part.assemble(at)
+            delta = part.consume()
+            if len(delta.times):
+                refs = np.full((len(delta.times), len(self.variables)), -1, np.int32)
+                refs[:, first : first + len(part.variables)] = delta.refs
+                made.append(Records(refs, delta.times))
+            first += len(part.variables)
+        if not made:
+            return
+        self.counts.tried += sum(len(records.times) for records in made)
+        records = kept_by(self._tests, self.bound(together(made)), at)
+        self.counts.made += len(records.times)
+        self.buffer.append(records)

@@ -1,0 +1,1 @@
+"""From rows to events: settled, in order, numbered, as arrays."""

@@ -1,0 +1,104 @@
+"""Events on their way in: rows that are none are set aside, late ones diverted, the others wait for the watermark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.engine.intake.timeline import bad_rows
+from kleene.engine.state.sizes import held_bytes, row_bytes
+from kleene.errors import MissingColumn, UnusableColumn
+from kleene.frames.arrow import as_integers
+from kleene.frames.numbers import to_arrow
+from kleene.frames.rows import BadRow
+from kleene.kernels.timeline import in_time
+from kleene.pattern.schema import Schema
+
+
+class Arrivals:
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._waiting: list[pa.Table] = []
+        # Time has passed up to here; None: nothing is known of it yet.
+        self.watermark: int | None = None
+        self.rows = 0
+
+    @property
+    def waiting(self) -> pa.Table | None:
+        """The events whose time has not passed; None when no event was ever seen."""
+        if len(self._waiting) > 1:
+            self._waiting = [pa.concat_tables(self._waiting)]
+        return self._waiting[0] if self._waiting else None
+
+    def add(self, batch: pa.Table) -> tuple[list[BadRow], pa.Table]:
+        """Take in a batch: the rows that are no events, and those that came too late."""
+        batch = self._fitting(batch)
+        bad, good = bad_rows(batch, self._schema, self.rows)
+        self.rows += batch.num_rows
+        events = batch if good is None else batch.filter(to_arrow(good))
+        late = events.slice(0, 0)
+        if self.watermark is not None and events.num_rows:
+            in_time = pc.greater_equal(as_integers(events.column(self._schema.time)), self.watermark)
+            if not pc.all(in_time).as_py():
+                late, events = events.filter(pc.invert(in_time)), events.filter(in_time)
+        if events.num_rows or not self._waiting:
+            self._waiting.append(events)
+        return bad, late
+
+    def _fitting(self, batch: pa.Table) -> pa.Table:
+        """The batch with the columns of the first one."""
+        if not self._waiting:
+            return batch
+        schema = self._waiting[0].schema
+        if batch.schema.equals(schema):
+            return batch
+        missing = [name for name in schema.names if name not in batch.column_names]
+        if missing:
+            raise MissingColumn(f"this batch has no column `{missing[0]}`, which the first one had")
+        try:
+            return batch.select(schema.names).cast(schema)
+        except pa.ArrowException as problem:
+            raise UnusableColumn(
+                f"this batch has columns of other types than the first one: {problem}",
+                hint="give all batches the same columns",
+            ) from None
+
+    def settled(self, watermark: int | None) -> pa.Table | None:
+        """Advance time; the events that it has passed. None means the end of the stream."""
+        table = self.waiting
+        if table is None:
+            return None
+        if watermark is None:
+            self._waiting = [table.schema.empty_table()]
+            return table
+        # One beyond all of time says no more than its edge: what ends there waits for the end of the stream.
+        watermark = in_time(watermark)
+        self.watermark = watermark if self.watermark is None else max(self.watermark, watermark)
+        passed = pc.less(as_integers(table.column(self._schema.time)), self.watermark)
+        if pc.all(passed).as_py():
+            self._waiting = [table.schema.empty_table()]
+            return table
+        self._waiting = [table.filter(pc.invert(passed))]
+        return table.filter(passed)
+
+    @property
+    def first_end(self) -> int | None:
+        """When the first of the events ends that wait; None when none does."""
+        table = self.waiting
+        if table is None or not table.num_rows:
+            return None
+        return int(pc.min(as_integers(table.column(self._schema.time))).as_py())
+
+    def restore(self, waiting: pa.Table | None, watermark: int | None, rows: int) -> None:
+        self._waiting = [] if waiting is None else [waiting]
+        self.watermark, self.rows = watermark, rows
+
+    @property
+    def nbytes(self) -> int:
+        return held_bytes(self._waiting)
+
+    @property
+    def row_bytes(self) -> int:
+        """What the events that wait take, however they came."""
+        waiting = self.waiting
+        return 0 if waiting is None else row_bytes(waiting)

@@ -1,0 +1,149 @@
+"""Columns of a table as the arrays that programs read (`kernels.expression.EventColumns`).
+
+Times and durations keep their own steps, so that none is out of range. An attribute that the event's declared type
+does not have is missing, whatever the column holds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine.intake.row_types import row_types
+from kleene.engine.intake.strings import StringPool, string_codes
+from kleene.engine.state.memory import empty
+from kleene.frames.arrow import as_integers, nanoseconds_a_step, value_type
+from kleene.frames.numbers import to_numpy
+from kleene.kernels.expression import Bytes, EventColumns, Ints, Reals
+from kleene.kernels.opcodes import MISSING, NULL, VALUE
+from kleene.pattern.expressions import Clause, Node, references
+from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import Schema
+from kleene.pattern.types import TIMES, ValueType
+from kleene.plan.layout import AS_INTEGERS, Column
+from kleene.plan.program import NotCompilable
+
+# The code of a type that is NULL.
+NO_TYPE = -1
+
+
+def column_layout(schema: pa.Schema, names: Iterable[str]) -> dict[str, Column]:
+    """The number and the place of each column; one that the data does not have holds only NULL."""
+    made: dict[str, Column] = {}
+    places = {True: 0, False: 0}
+    for index, name in enumerate(dict.fromkeys(names)):
+        at = schema.get_field_index(name)
+        arrow = pa.null() if at < 0 else schema.field(at).type
+        kind = value_type(arrow)
+        place = -1
+        if kind in AS_INTEGERS or kind is ValueType.FLOAT:
+            place = places[kind in AS_INTEGERS]
+            places[kind in AS_INTEGERS] += 1
+        made[name] = Column(index, place, kind, nanoseconds_a_step(_plain(arrow)) or 1)
+    return made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnStore:
+    columns: Mapping[str, Column]
+    events: EventColumns
+    # [row]: the code of the event's type in the pool of strings, or NO_TYPE.
+    types: Ints
+    # How many rows are of each type, by its code.
+    kinds: Mapping[int, int] = field(default_factory=dict)
+
+    @staticmethod
+    def from_table(table: pa.Table, names: Sequence[str], schema: Schema, strings: StringPool) -> ColumnStore:
+        """The named columns; `NotCompilable` when they hold an integer beyond 64 bits."""
+        columns = column_layout(table.schema, names)
+        size = table.num_rows
+        ints = empty((sum(column.type in AS_INTEGERS for column in columns.values()), size), np.int64)
+        reals = empty((sum(column.type is ValueType.FLOAT for column in columns.values()), size), np.float64)
+        states = empty((len(columns), size), np.uint8)
+        states[:] = VALUE
+        types = _types(table, schema, strings)
+        for name, column in columns.items():
+            if name in table.column_names:
+                _fill(table.column(name), column, name, ints, reals, states[column.index], strings)
+            else:
+                states[column.index] = NULL
+        kinds = counted_types(types)
+        _mark_missing(states, columns, types, kinds, schema, strings)
+        return ColumnStore(columns, EventColumns(ints, reals, states), types, kinds)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _fill(
+    column: pa.ChunkedArray, at: Column, name: str, ints: Ints, reals: Reals, states: Bytes, strings: StringPool
+) -> None:
+    begin = 0
+    for chunk in column.chunks:
+        part = slice(begin, begin + len(chunk))
+        begin += len(chunk)
+        if at.type is ValueType.STRING:
+            ints[at.place, part], states[part] = string_codes(chunk, strings)
+            continue
+        if pa.types.is_dictionary(chunk.type):
+            chunk = chunk.dictionary_decode()
+        if chunk.null_count:
+            states[part] = np.where(to_numpy(chunk.is_null()), NULL, VALUE)
+        if at.type is ValueType.FLOAT:
+            reals[at.place, part] = to_numpy(chunk.cast(pa.float64()))
+        elif at.place >= 0:
+            ints[at.place, part] = to_numpy(_integers(chunk, at, name))
+
+
+def _integers(chunk: pa.Array, at: Column, name: str) -> pa.Array:
+    if at.type in TIMES or at.type is ValueType.DURATION:
+        return as_integers(chunk)
+    try:
+        return chunk.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise NotCompilable(f"column `{name}` holds an integer beyond 64 bits") from None
+
+
+# Types ---------------------------------------------------------------------------------------------------------------
+
+
+def _types(table: pa.Table, schema: Schema, strings: StringPool) -> Ints:
+    names, codes = row_types(table, schema)
+    types: Ints = np.array([NO_TYPE if name is None else strings.code(name) for name in names], np.int64)[codes]
+    return types
+
+
+def _mark_missing(
+    states: Bytes,
+    columns: Mapping[str, Column],
+    types: Ints,
+    kinds: Iterable[int],
+    schema: Schema,
+    strings: StringPool,
+) -> None:
+    for code in kinds:
+        kind = None if code == NO_TYPE else strings.text(code)
+        lacking = [column.index for name, column in columns.items() if not schema.has(kind, name)]
+        if lacking:
+            states[np.ix_(np.array(lacking), types == code)] = MISSING
+
+
+def counted_types(codes: Ints) -> dict[int, int]:
+    """How many rows are of each type: few types, many rows."""
+    counted = np.bincount(codes - NO_TYPE) if codes.size else np.zeros(0, np.int64)
+    return {code + NO_TYPE: int(counted[code]) for code in np.flatnonzero(counted).tolist()}
+
+
+def columns_read(query: BoundQuery) -> list[str]:
+    """The columns that programs read."""
+    nodes: list[Node] = [column.value for column in query.returns or ()]
+    clauses: list[Clause] = [*query.conditions.positive]
+    for listed in (*query.conditions.negative.values(), *query.conditions.members.values()):
+        clauses += listed
+    clauses += [clause for c in query.components for kind in c.classes for clause in kind.predicate]
+    named = (getattr(reference, "attribute", None) for node in (*nodes, *clauses) for reference in references(node))
+    return list(dict.fromkeys(name for name in named if name is not None))

@@ -1,0 +1,139 @@
+"""Partition keys as codes: equal keys have equal codes as long as the coder lives; a NULL or NaN key has −1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.engine.intake.strings import StringPool, string_codes
+from kleene.engine.state.growing import with_room
+from kleene.engine.state.memory import empty
+from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
+from kleene.frames.numbers import to_numpy
+from kleene.kernels.expression import Ints
+from kleene.kernels.keys import intern
+from kleene.kernels.opcodes import VALUE
+
+Flags = npt.NDArray[np.bool_]
+
+
+class KeyCoder:
+    """The keys met so far under some attributes. Without attributes every event has the same key."""
+
+    def __init__(self, names: tuple[str, ...], strings: StringPool) -> None:
+        self.names = names
+        self._strings = strings
+        self._levels = [Interner() for _ in names]
+        # [attribute]: whether its values are codes of strings.
+        self._texts = [False for _ in names]
+
+    @property
+    def number(self) -> int:
+        """How many codes there are."""
+        return int(self._levels[-1].number[0]) if self._levels else 1
+
+    @property
+    def nbytes(self) -> int:
+        return sum(level.nbytes for level in self._levels)
+
+    def string_codes(self, codes: Ints) -> Ints:
+        """The codes of the strings in some keys, which are given by their codes."""
+        found: list[Ints] = [np.zeros(0, np.int64)]
+        codes = np.unique(codes[codes >= 0])
+        for level, is_text in reversed([*zip(self._levels, self._texts, strict=True)]):
+            groups, values = level.pairs(codes)
+            found += [values] if is_text else []
+            codes = np.unique(groups)
+        return np.concatenate(found)
+
+    def codes(self, table: pa.Table) -> Ints:
+        """The code of each row's key."""
+        codes = np.zeros(table.num_rows, np.int64)
+        for place, (name, level) in enumerate(zip(self.names, self._levels, strict=True)):
+            column = table.column(name)
+            self._texts[place] = _holds_text(column.type)
+            codes = level.codes(codes, *_numbers(column, self._strings))
+        return codes
+
+
+class Interner:
+    """Pairs of a code and a value as codes: what stands before an attribute in a key, and the attribute."""
+
+    def __init__(self) -> None:
+        self._groups, self._values = np.empty(1024, np.int64), np.empty(1024, np.int64)
+        self._table = np.full(4096, -1, np.int32)
+        self.number = np.zeros(1, np.int64)
+
+    def codes(self, groups: Ints, values: Ints, missing: Flags) -> Ints:
+        codes = empty(len(values), np.int64)
+        at = 0
+        while True:
+            at = self._intern(at, groups, values, missing, codes)
+            if at == len(codes):
+                return codes
+            self._make_room()
+
+    def pairs(self, codes: Ints) -> tuple[Ints, Ints]:
+        """What some codes stand for."""
+        return self._groups[codes], self._values[codes]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._groups.nbytes + self._values.nbytes + self._table.nbytes)
+
+    def _intern(self, at: int, groups: Ints, values: Ints, missing: Flags, codes: Ints) -> int:
+        return intern(at, groups, values, missing, self._groups, self._values, self._table, self.number, codes)
+
+    def _make_room(self) -> None:
+        """For four times as many keys; the table is at most half full."""
+        number = int(self.number[0])
+        groups, values = self._groups[:number].copy(), self._values[:number].copy()
+        self._groups, self._values = with_room(self._groups, 4 * number), with_room(self._values, 4 * number)
+        self._table = np.full(1 << (2 * len(self._values)).bit_length(), -1, np.int32)
+        self.number[0] = 0
+        self._intern(0, groups, values, np.zeros(number, np.bool_), np.empty(number, np.int64))
+
+
+def _numbers(column: pa.ChunkedArray, strings: StringPool) -> tuple[Ints, Flags]:
+    """A number for each value, equal for equal values of this column; and which rows have none."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_dictionary(kind) or _is_text(kind):
+        parts = [string_codes(chunk, strings) for chunk in column.chunks]
+        if not parts:
+            return np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        return np.concatenate([codes for codes, _ in parts]), np.concatenate([states != VALUE for _, states in parts])
+    missing = _filled(pc.is_null(column)) if column.null_count else np.zeros(len(column), np.bool_)
+    if pa.types.is_floating(kind):
+        reals = _filled(column.cast(pa.float64())).astype(np.float64) + 0.0
+        return reals.view(np.int64), missing | np.isnan(reals)
+    if pa.types.is_uint64(kind):
+        return _filled(column).astype(np.uint64).view(np.int64), missing
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return _filled(column.cast(pa.int64())).astype(np.int64, copy=False), missing
+    if nanoseconds_a_step(kind) is not None:
+        return _filled(as_integers(column)).astype(np.int64, copy=False), missing
+    return strings.codes([repr(value) for value in python_values(column)]), missing
+
+
+def _holds_text(kind: pa.DataType) -> bool:
+    """Whether the numbers of values of this type are codes of strings."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    is_number = pa.types.is_integer(plain) or pa.types.is_floating(plain) or pa.types.is_boolean(plain)
+    return not is_number and nanoseconds_a_step(plain) is None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _filled(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """The values, 0 for NULL; arrays that can be written to, because kernels are compiled for these."""
+    values = to_numpy(column)
+    return values if values.flags.writeable else values.copy()

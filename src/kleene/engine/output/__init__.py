@@ -1,0 +1,1 @@
+"""From what executors complete to what a query gives."""

@@ -1,0 +1,166 @@
+"""Match ids, as `reference.identity` defines them, computed by column."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.engine.intake.row_types import row_types
+from kleene.engine.output.matches import Matches
+from kleene.engine.output.selected import Selected
+from kleene.engine.state.memory import empty
+from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
+from kleene.frames.identity import BOOL, FLOAT, INT, LANES, NULL, bytes_hash, value_hash
+from kleene.frames.numbers import memory, to_arrow, to_numpy
+from kleene.kernels.identity import (
+    fold_codes,
+    fold_column,
+    fold_ints,
+    fold_lists,
+    fold_singles,
+    hexadecimal,
+    mixed,
+    number_equals,
+)
+from kleene.pattern.nodes import ComponentKind
+from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import IDENTITY
+
+Hashes = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+
+
+def event_hashes(query: BoundQuery, table: pa.Table, steps: Ints) -> Hashes:
+    """The hash of each row: its content in the columns that the query reads or returns, and its number among equals.
+
+    A composite event is known by its match id alone.
+
+    steps   [row], rows in canonical order: equal events are simultaneous
+    """
+    content = np.zeros(table.num_rows, np.uint64)
+    distinct, codes = row_types(table, query.schema)
+    for name in sorted(query.columns_compared(table.column_names)):
+        has = np.array([query.schema.has(kind, name) for kind in distinct], np.bool_)
+        column = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(len(content))])
+        name_hash = np.uint64(bytes_hash(name.encode()))
+        if not has.all():
+            fold_column(content, name_hash, column_hashes(column), has[codes])
+        elif not _fold_plain(content, name_hash, column):
+            fold_column(content, name_hash, column_hashes(column), np.ones(len(content), np.bool_))
+    if IDENTITY in table.column_names:
+        composite = to_numpy(pc.is_valid(table.column(IDENTITY)))
+        identities = table.column(IDENTITY).drop_null().to_pylist()
+        content[composite] = np.array([bytes_hash(identity.encode()) for identity in identities], np.uint64)
+    return number_equals(content, steps)
+
+
+def _fold_plain(content: Hashes, name: np.uint64, column: pa.ChunkedArray) -> bool:
+    """Fold a column of integers, times or codes that has no NULL, chunk by chunk; False when it is another one."""
+    step = nanoseconds_a_step(column.type) or 1
+    if column.null_count or not _is_plain(column.type):
+        return False
+    begin = 0
+    for chunk in filter(len, column.chunks):
+        part = content[begin : begin + len(chunk)]
+        begin += len(chunk)
+        if pa.types.is_dictionary(chunk.type):
+            hashes = np.array([value_hash(value) for value in chunk.dictionary.to_pylist()] or [0], np.uint64)
+            fold_codes(part, name, to_numpy(chunk.indices.cast(pa.int64())), hashes)
+        else:
+            width = np.dtype(f"{'u' if pa.types.is_unsigned_integer(chunk.type) else 'i'}{chunk.type.bit_width // 8}")
+            values = memory(chunk.buffers()[1], width)[chunk.offset : chunk.offset + len(chunk)]
+            values = values.astype(np.int64, copy=False)
+            # Read-only like Arrow's own, for which the kernel is compiled.
+            values.flags.writeable = False
+            fold_ints(part, name, values, np.uint64(step), np.uint64(INT))
+    return True
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether values are integers, or codes of strings."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_integer(kind)) or nanoseconds_a_step(kind) is not None
+
+
+def used_hashes(query: BoundQuery, table: pa.Table, steps: Ints, matches: Matches) -> Hashes:
+    """The hashes of at least the events in matches, and of those simultaneous with them, which may be their equals."""
+    size = table.num_rows
+    if 2 * len(matches.events) >= size:
+        return event_hashes(query, table, steps)
+    used = _distinct(steps[matches.events], int(steps[0]), int(steps[-1]))
+    first, last = np.searchsorted(steps, used), np.searchsorted(steps, used, side="right")
+    sizes = last - first
+    wanted = np.repeat(last - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+    hashes = np.zeros(size, np.uint64)
+    hashes[wanted] = event_hashes(query, table.take(to_arrow(wanted)), steps[wanted])
+    return hashes
+
+
+def _distinct(steps: Ints, low: int, high: int) -> Ints:
+    """Steps from a range, each once, in order; a flag for each step of the range is faster than sorting."""
+    if high - low > 64 * len(steps) + (1 << 20):
+        return np.unique(steps)
+    flags = np.zeros(high - low + 1, np.bool_)
+    flags[steps - low] = True
+    return np.flatnonzero(flags) + low
+
+
+def match_ids(query: BoundQuery, selected: Selected, hashes: Hashes) -> pa.Array:
+    """The ids of matches, given the hashes of their events."""
+    size = selected.size
+    folds = empty((2, size), np.uint64)
+    folds[:] = np.array([[bytes_hash(query.digest) ^ lane] for lane in LANES], np.uint64)
+    for place, component in enumerate(query.positives, 1):
+        if component.kind is ComponentKind.SINGLE:
+            fold_singles(folds, place, selected.singles[component.variable], hashes)
+        else:
+            fold_lists(folds, place, *selected.lists[component.variable], hashes)
+    digits = empty(4 * size, np.uint64)
+    hexadecimal(folds, digits)
+    offsets = np.arange(0, 32 * size + 1, 32, dtype=np.int32)
+    return pa.StringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(digits))
+
+
+def _constant(value: int, length: int) -> Hashes:
+    return mixed(np.full(length, value, np.uint64))
+
+
+def column_hashes(column: pa.ChunkedArray) -> Hashes:
+    """The hash of each value of a column."""
+    kind = column.type
+    step = nanoseconds_a_step(kind)
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        hashes = _string_hashes(column)
+    elif pa.types.is_boolean(kind):
+        hashes = mixed(to_numpy(column.cast(pa.uint8())).astype(np.uint64) + np.uint64(BOOL))
+    elif step is not None:
+        hashes = mixed(to_numpy(as_integers(column)).astype(np.uint64) * np.uint64(step) ^ np.uint64(INT))
+    elif pa.types.is_integer(kind):
+        hashes = mixed(to_numpy(column).astype(np.int64).view(np.uint64) ^ np.uint64(INT))
+    elif pa.types.is_float64(kind) or pa.types.is_float32(kind):
+        hashes = _real_hashes(to_numpy(column).astype(np.float64))
+    else:
+        return np.array([value_hash(value) for value in python_values(column)], np.uint64)
+    if column.null_count:
+        hashes[to_numpy(pc.is_null(column))] = _constant(NULL, 1)[0]
+    return hashes
+
+
+def _string_hashes(column: pa.ChunkedArray) -> Hashes:
+    whole = column.combine_chunks()
+    encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    table = np.array([value_hash(value) for value in encoded.dictionary.to_pylist()] or [0], np.uint64)
+    hashes: Hashes = table[to_numpy(encoded.indices.cast(pa.int64()))]
+    return hashes
+
+
+def _real_hashes(values: npt.NDArray[np.float64]) -> Hashes:
+    bits = np.where(np.isnan(values), np.float64("nan"), values).view(np.uint64) ^ np.uint64(FLOAT)
+    with np.errstate(invalid="ignore"):
+        whole = (np.abs(values) < 2.0**63) & (np.trunc(values) == values)
+        integers = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64) ^ np.uint64(INT)
+    return mixed(np.where(whole, integers, bits))

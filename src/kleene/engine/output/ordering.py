@@ -1,0 +1,58 @@
+"""The order of results, and when matches start and end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kleene.engine.output.matches import Matches
+from kleene.engine.state.memory import empty
+from kleene.kernels.expression import Ints
+from kleene.kernels.ordering import Ranked, is_in_order, leading_keys, sort_groups, spans_of_matches
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """When events happened, by event number; numbers are in canonical order."""
+
+    # Simultaneous events have the same step.
+    step: Ints
+    start: Ints
+    end: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """Matches by end, then by start from the latest, then by events in pattern order."""
+
+    # [place]: the number of a match.
+    order: Ints
+    start: Ints
+    end: Ints
+
+
+def in_order(matches: Matches, spans: Spans) -> Ordered:
+    size = len(matches)
+    start, end = empty(size, np.int64), empty(size, np.int64)
+    lasting = spans.start is not spans.end and not np.array_equal(spans.start, spans.end)
+    spans_of_matches(matches.offsets, matches.events, spans.start, spans.end, lasting, start, end)
+    ranked = Ranked(matches.offsets, matches.events, matches.variables, start)
+    order = np.arange(size)
+    if is_in_order(ranked, end):
+        return Ordered(order, start, end)
+    if not np.all(end[1:] >= end[:-1]):
+        order = np.argsort(end, kind="stable")
+    sort_groups(ranked, end, _keys(ranked, end, len(spans.end)), order, empty(size, np.int64))
+    return Ordered(order, start[order], end[order])
+
+
+def _keys(ranked: Ranked, end: Ints, events: int) -> Ints:
+    """As much of the order as fits 63 bits: the length of a match, its first reference, its second."""
+    length_bits = int((end - ranked.starts).view(np.uint64).max()).bit_length()
+    event_bits = events.bit_length()
+    bits = event_bits + (int(ranked.variables.max()) + 1).bit_length()
+    number = min(2, max(0, 63 - length_bits) // bits)
+    keys = empty(len(end), np.int64)
+    leading_keys(ranked, end, max(0, length_bits - 63), number, event_bits, bits, keys)
+    return keys

@@ -1,0 +1,150 @@
+"""What a query found, as a table with the documented columns, in the documented order, built by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.engine.executors.windows import NEVER
+from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.strings import StringPool
+from kleene.engine.output.gathering import Columns, constant, time_column
+from kleene.engine.output.identity import match_ids, used_hashes
+from kleene.engine.output.matches import Matches
+from kleene.engine.output.ordering import Ordered, Spans, in_order
+from kleene.engine.output.returned import Returned
+from kleene.engine.output.selected import Selected
+from kleene.frames.numbers import to_arrow
+from kleene.frames.results import result_schema, timeout_schema
+from kleene.kernels.expression import Ints
+from kleene.pattern.expressions import Whole
+from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import EVENTS, IDENTITY, LAST_TIE
+
+# Columns are built in pieces of so many references, so that offsets of 32 bits are enough for the strings in them.
+PIECE = 1 << 24
+
+
+def match_table(
+    query: BoundQuery, table: pa.Table, spans: Spans, matches: Matches, store: ColumnStore, strings: StringPool
+) -> pa.Table:
+    """One row a match; event number n is row n of `table`. `NotCompilable` where a RETURN has no program."""
+    schema = result_schema(query, table.schema)
+    columns = Columns(table)
+    returned = Returned.of(query, columns, store, strings)
+    hashes = used_hashes(query, table, spans.step, matches)
+    pieces = []
+    for part in _pieces(matches, in_order(matches, spans)):
+        selected = Selected.of(query, matches, part.order)
+        arrays = _common(query, columns, part, selected, schema)
+        arrays["match_id"] = match_ids(query, selected, hashes)
+        if query.returns is None and not query.listed:
+            arrays |= {c.variable: _variable(columns, selected, c.variable, schema) for c in query.positives}
+        for column in query.returns or ():
+            if isinstance(column.value, Whole):
+                arrays[column.name] = _variable(columns, selected, column.value.variable, schema, column.name)
+        arrays |= returned.columns(selected)
+        if query.listed:
+            arrays |= _listed(query, columns, matches.take(part.order), schema)
+        pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
+    return pa.concat_tables(pieces)
+
+
+def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Matches, closed: Ints) -> pa.Table:
+    """One row per run start that never became a match: how far it came.
+
+    closed   [prefix]: when its window closed, `NEVER` where nothing closed it
+    """
+    schema = timeout_schema(query, table.schema)
+    columns = Columns(table)
+    hashes = used_hashes(query, table, spans.step, prefixes) if query.identified else None
+    pieces = []
+    for part in _pieces(prefixes, in_order(prefixes, spans)):
+        selected = Selected.of(query, prefixes, part.order)
+        arrays = _common(query, columns, part, selected, schema)
+        arrays["stream"] = constant(str(query.timeouts), selected.size)
+        arrays["reached"] = to_arrow(_reached(selected))
+        moments = closed[part.order]
+        known = time_column(moments, schema.field("closed").type)
+        open_ones = moments == NEVER
+        arrays["closed"] = pc.if_else(to_arrow(open_ones), None, known) if open_ones.any() else known
+        arrays |= {c.variable: _variable(columns, selected, c.variable, schema) for c in query.positives}
+        if hashes is not None:
+            arrays[IDENTITY] = match_ids(query, selected, hashes)
+        if LAST_TIE in schema.names:
+            latest = prefixes.take(part.order).latest.astype(np.int32)
+            arrays[LAST_TIE] = columns.take(str(query.schema.tie_breaker), latest, absent=False)
+        pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
+    return pa.concat_tables(pieces)
+
+
+def _pieces(matches: Matches, ordered: Ordered) -> Iterator[Ordered]:
+    """One piece at least, and at least one match in each."""
+    if len(matches.events) <= PIECE:
+        yield ordered
+        return
+    references = np.cumsum(np.diff(matches.offsets)[ordered.order])
+    begin = 0
+    while begin < len(references):
+        before = references[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(references, before + PIECE, side="right")))
+        part = slice(begin, end)
+        yield Ordered(ordered.order[part], ordered.start[part], ordered.end[part])
+        begin = end
+
+
+def _common(
+    query: BoundQuery, columns: Columns, part: Ordered, selected: Selected, schema: pa.Schema
+) -> dict[str, pa.Array]:
+    time = schema.field("start").type
+    arrays = {
+        "query": constant(query.name, selected.size),
+        "start": time_column(part.start, time),
+        "end": time_column(part.end, time),
+    }
+    if query.partition:
+        arrays["key"] = columns.events(selected.first, schema.field("key").type)
+    return arrays
+
+
+def _variable(
+    columns: Columns, selected: Selected, variable: str, schema: pa.Schema, name: str | None = None
+) -> pa.Array:
+    """A struct or a list of structs for each match."""
+    kind = schema.field(name or variable).type
+    if variable in selected.singles:
+        return columns.events(selected.singles[variable], kind)
+    return columns.event_lists(*selected.lists[variable], kind)
+
+
+def _listed(query: BoundQuery, columns: Columns, matches: Matches, schema: pa.Schema) -> dict[str, pa.Array]:
+    """All events of each match in a list, and the tie-breaker of its last one where that is asked for."""
+    kind = schema.field(EVENTS).type
+    item = kind.value_type
+    names = pa.array([component.variable for component in query.positives], pa.string())
+    items = pa.StructArray.from_arrays(
+        [
+            names.take(to_arrow(matches.variables)),
+            to_arrow(matches.positions),
+            columns.events(matches.events.astype(np.int32), item.field("event").type),
+        ],
+        fields=list(item),
+    )
+    arrays = {EVENTS: pa.ListArray.from_arrays(to_arrow(matches.offsets.astype(np.int32)), items, type=kind)}
+    if LAST_TIE in schema.names:
+        tie = str(query.schema.tie_breaker)
+        arrays[LAST_TIE] = columns.take(tie, matches.latest.astype(np.int32), absent=False)
+    return arrays
+
+
+def _reached(selected: Selected) -> Ints:
+    """How many variables are present in each match."""
+    reached = np.zeros(selected.size, np.int64)
+    for rows in selected.singles.values():
+        reached += rows >= 0
+    for _, offsets in selected.lists.values():
+        reached += offsets[1:] > offsets[:-1]
+    return reached

@@ -1,0 +1,1 @@
+"""What an engine holds, counts and keeps."""

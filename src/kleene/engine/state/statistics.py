@@ -1,0 +1,60 @@
+"""What an engine counted: for the user who asks why nothing matched, and for an optimiser that wants to know rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentCounts:
+    """How far events and runs came at one positive component of one alternative."""
+
+    variable: str
+    # Events of its classes, and those of them that satisfy its own conditions.
+    seen: int = 0
+    passed: int = 0
+    # Runs that came to stand here.
+    reached: int = 0
+    # Events that were tried here with a run and failed a condition with earlier events.
+    failed: int = 0
+    # Runs that a negated event stopped on the way here, or, at the last component, after it.
+    negated: int = 0
+    # Runs that stood here when their window closed, and those whose next event was no continuation.
+    expired: int = 0
+    broken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """What an engine holds for windows that are still open; dead events and runs that are not dropped yet are no part.
+
+    events   that wait for the watermark, or that a match to come could hold or be forbidden by
+    nbytes   their share of the memory
+    """
+
+    events: int = 0
+    runs: int = 0
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """One batch, or all of them together."""
+
+    rows: int = 0
+    bad: int = 0
+    late: int = 0
+    # Events that some component could use.
+    relevant: int = 0
+    matches: int = 0
+    # What the engine holds after the batch.
+    waiting: int = 0
+    events: int = 0
+    runs: int = 0
+    state_bytes: int = 0
+    # What a budget made it drop.
+    dropped: int = 0
+    # How often another plan was found better for what came.
+    plan_changes: int = 0
+    # By alternative, one entry a positive component.
+    components: tuple[tuple[ComponentCounts, ...], ...] = ()

@@ -1,0 +1,160 @@
+"""The events that an engine holds: settled ones that some component could use and that the window has not left behind.
+
+An event is a number: its place here, in canonical order. Kernels see arrays, results are taken from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.state.growing import Growing
+from kleene.engine.state.sizes import held_bytes
+from kleene.frames.numbers import to_arrow
+from kleene.kernels.expression import EventColumns, Ints
+from kleene.pattern.schema import Schema
+
+# More chunks than this are put together: taking rows by number slows down with their number.
+_MOST_CHUNKS = 16
+
+
+# What is known of the order of events, [event].
+ORDERED = ("start", "end", "step", "left", "right", "position", "place", "barrier")
+
+
+@dataclass(frozen=True, eq=False)
+class EventBatch:
+    """Events to be held, in canonical order."""
+
+    rows: pa.Table
+    columns: ColumnStore
+    # [event]: the code of its partition, −1: in none.
+    partition: Ints
+    start: Ints
+    end: Ints
+    # x is before y when right[x] < left[y]; simultaneous events have the same step.
+    step: Ints
+    left: Ints
+    right: Ints
+    # How many events of its partition are before it, how many are of an earlier step, and the greatest left of those
+    # against which contiguity is judged; 0 where nothing asks for them.
+    position: Ints
+    place: Ints
+    barrier: Ints
+
+    def take(self, places: Ints) -> EventBatch:
+        events = self.columns.events
+        columns = ColumnStore(
+            self.columns.columns,
+            EventColumns(*(_taken(array, places) for array in events)),
+            self.columns.types[places],
+            self.columns.kinds,
+        )
+        numbers = taken({name: getattr(self, name) for name in ("partition", *ORDERED)}, places)
+        return EventBatch(self.rows.take(to_arrow(places)), columns, **numbers)
+
+
+def taken(numbers: Mapping[str, Ints], places: Ints) -> dict[str, Ints]:
+    """Some of the events; what is one array stays one."""
+    made = {id(array): array[places] for array in numbers.values()}
+    return {name: made[id(array)] for name, array in numbers.items()}
+
+
+class EventStore:
+    def __init__(self, columns: ColumnStore, rows: pa.Table, schema: Schema) -> None:
+        """An empty store for events of this layout."""
+        self._same = _same_numbers(schema)
+        self.columns = columns.columns
+        self._events = [Growing(array[:, :0]) for array in columns.events]
+        self._chunks = [rows.schema.empty_table()]
+        self._whole: pa.Table | None = None
+        self._kept = kept_numbers(schema)
+        names = [name for name in ("partition", *ORDERED) if name not in self._same]
+        self._growing = {name: Growing(np.zeros(0, np.int64)) for name in names}
+        self.size = 0
+        self._show()
+
+    def _show(self) -> None:
+        """The arrays as kernels want them, longer than what is in them."""
+        self.partition: Ints = self._growing["partition"].array
+        arrays = [self._growing[self._same.get(name, name)].array for name in ORDERED]
+        self.start: Ints
+        self.end: Ints
+        self.step: Ints
+        self.left: Ints
+        self.right: Ints
+        self.position: Ints
+        self.place: Ints
+        self.barrier: Ints
+        self.start, self.end, self.step, self.left, self.right, self.position, self.place, self.barrier = arrays
+        # The columns that programs read.
+        self.events = EventColumns(*(growing.array for growing in self._events))
+
+    def append(self, arrived: EventBatch) -> None:
+        for growing, part in zip(self._events, arrived.columns.events, strict=True):
+            growing.append(part)
+        if arrived.rows.num_rows:
+            self._chunks.append(arrived.rows)
+            self._whole = None
+        for name, growing in self._growing.items():
+            growing.append(getattr(arrived, name))
+        self.size += len(arrived.step)
+        self._show()
+
+    def first_steps(self, times: Ints, others: Ints) -> Ints:
+        """The step of the first event held that ends then or later; where there is none, that of another."""
+        places = np.searchsorted(self._growing["end"].used, times)
+        held = np.flatnonzero(places < self.size)
+        steps = others.copy()
+        steps[held] = self.step[places[held]]
+        return steps
+
+    def numbers(self, places: Ints) -> dict[str, Ints]:
+        """What cannot be told from the rows of some events."""
+        return {name: self._growing[name].used[places] for name in self._kept}
+
+    def restored(self, numbers: Mapping[str, Ints]) -> dict[str, Ints]:
+        """These numbers with those that are the same as others."""
+        return {name: numbers[self._same.get(name, name)] for name in ORDERED if name not in ("start", "end")}
+
+    @property
+    def rows(self) -> pa.Table:
+        if self._whole is None:
+            table = pa.concat_tables(self._chunks)
+            if len(self._chunks) > _MOST_CHUNKS:
+                table = table.unify_dictionaries().combine_chunks()
+                self._chunks = [table]
+            self._whole = table
+        return self._whole
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (*self._events, *self._growing.values())
+        return sum(array.nbytes for array in arrays) + held_bytes(self._chunks)
+
+    @property
+    def bytes_an_event(self) -> int:
+        """What the arrays take for each event."""
+        arrays = (*self._events, *self._growing.values())
+        return sum(array.array.dtype.itemsize * int(np.prod(array.array.shape[:-1])) for array in arrays)
+
+
+def kept_numbers(schema: Schema) -> list[str]:
+    """What is known of the order of events and cannot be told from their rows."""
+    return [name for name in ORDERED if name not in ("start", "end", *_same_numbers(schema))]
+
+
+def _same_numbers(schema: Schema) -> dict[str, str]:
+    """What is the same for all events of a stream, and held once."""
+    if schema.start is None:
+        return {"start": "end", "left": "step", "right": "step", "place": "position"}
+    return {"right": "step"} if schema.tie_breaker is None else {}
+
+
+def _taken(array: Any, places: Ints) -> Any:
+    return np.ascontiguousarray(array[:, places])

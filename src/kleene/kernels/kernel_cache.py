@@ -1,0 +1,173 @@
+"""How compiled kernels are kept on disk, so that a new process has them within milliseconds.
+
+Numba's own cache looks at a kernel's file only, although a kernel holds constants and code of those it imports; and it
+makes ready to compile whenever it loads, which takes longer than to load every kernel that a query needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import cache, partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.runtime import rtsys
+
+from kleene.kernels.locking import Regions
+from kleene.kernels.stamp import stamp_name
+
+_LOCATORS = tuple(CompileResultCacheImpl._locator_classes)
+(_IN_TREE,) = (locator for locator in _LOCATORS if locator.__name__.lstrip("_") == "InTreeCacheLocator")
+
+
+class _BesideSources(_IN_TREE):  # type: ignore[misc, valid-type]
+    """`__pycache__` beside the kernels, also where it cannot be written if all kernels are in it: a system's image."""
+
+    def ensure_cache_path(self) -> None:
+        if not _holds_all(self.get_cache_path()):
+            super().ensure_cache_path()
+
+
+@cache
+def _holds_all(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, stamp_name()))
+
+
+class _Kernels(CompileResultCacheImpl):  # type: ignore[misc]
+    """Machine code is loaded at once, LLVM's code only when another kernel is compiled and linked with it."""
+
+    _locator_classes = tuple(_BesideSources if locator is _IN_TREE else locator for locator in _LOCATORS)
+
+    def reduce(self, cres: Any) -> Any:
+        (name, kind, (machine_code, bitcode)), function, *others, environments = super().reduce(cres)
+        # Numba looks up the names of functions in LLVM's code, and this is the one that Python calls.
+        entry = llvm.parse_assembly(f'define void @"{function.llvm_cpython_wrapper_name}"() {{ unreachable }}')
+        # Those without constants are never read, and to load one imports the module that it belongs to.
+        read = tuple(environment for environment in environments if environment.consts)
+        return ((name, kind, (machine_code, entry.as_bitcode())), function, *others, read), bitcode
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        kept, bitcode = payload
+        cres = super().rebuild(target_context, kept)
+        cres.library._get_module_for_linking = cache(partial(llvm.parse_bitcode, bitcode))
+        return cres
+
+
+class _KernelFiles(IndexDataCacheFile):  # type: ignore[misc]
+    """The files of one kernel. Those that cannot be read count as none, and are written anew.
+
+    Another version of Kleene wrote them, with types that this one does not have, or a process that was killed.
+    """
+
+    def load(self, key: Any) -> Any:
+        return _read_or(None, partial(super().load, key))
+
+    def _load_index(self) -> dict[Any, str]:
+        kept: dict[Any, str] = _read_or({}, super()._load_index)
+        return kept
+
+
+def _read_or(nothing: Any, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except OSError:
+        raise
+    except Exception:
+        return nothing  # reading runs what the file says, which may raise anything
+
+
+# Called with the name of each kernel that is not kept, before it is compiled.
+observers: list[Callable[[str], None]] = []
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    _impl_class = _Kernels
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self.folder = Path(self._cache_path)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _KernelFiles(self._cache_path, self._impl.filename_base, stamp)
+        self._region = zlib.crc32(self._impl.filename_base.encode())
+        self._lock = ExitStack()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """A kept kernel needs Numba's runtime; what compiling needs is loaded only when none is kept.
+
+        Of all processes that share the folder, one at a time compiles a kernel, and the others then find it kept.
+        Kernels call each other in no circle, so that no two processes wait for each other.
+        """
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            kept = self._load_overload(sig, target_context)
+            if kept is not None:
+                return kept
+        _observe(self._py_func)
+        self._lock.enter_context(_regions(self.folder).locked(self._region))
+        return super().load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Where a folder is full, or holds an image's kernels and cannot be written, this process has it alone."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+    def done(self) -> None:
+        """The kernel is compiled and kept, or failed to be."""
+        self._lock.close()
+
+    @property
+    def holds_some(self) -> bool:
+        """Whether the kernel is kept, for whatever arguments."""
+        current = sources(Path(self._py_func.__code__.co_filename))
+        return any(key[-1] == current for key in self._cache_file._load_index())
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), sources(Path(self._py_func.__code__.co_filename)))
+
+
+class Unkept(NullCache):  # type: ignore[misc]
+    """Where no folder can be written, kernels are compiled anew in each process."""
+
+    folder = None
+    holds_some = False
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        _observe(self._function)
+
+    def done(self) -> None:
+        pass
+
+
+def _observe(function: Any) -> None:
+    for observer in observers:
+        observer(f"{function.__module__.rpartition('.')[2]}.{function.__name__}")
+
+
+@cache
+def _regions(folder: Path) -> Regions:
+    return Regions(folder / "kernels.lock")
+
+
+# `from kleene.kernels.x import …`, and `from kleene.kernels import x, y as z`.
+_IMPORTED = re.compile(r"^from kleene\.kernels(?:\.(\w+)| import (.+))", re.MULTILINE)
+
+
+@cache
+def sources(path: Path) -> str:
+    """What stands in a kernel's file and in those of the kernels that it imports."""
+    text = path.read_text(encoding="utf-8")
+    made = blake2b(text.encode(), digest_size=16)
+    for module, listed in _IMPORTED.findall(text):
+        for name in [module] if module else re.findall(r"(\w+)(?: as \w+)?", listed):
+            made.update(sources(path.with_name(f"{name}.py")).encode())
+    return made.hexdigest()

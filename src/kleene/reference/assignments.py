@@ -1,0 +1,220 @@
+"""Patterns that are not lines, by definition: every assignment of events that satisfies the structure and WHERE.
+
+Conjunction, nesting and ZStream's closure exist under skip till any match only, where a match is whatever satisfies
+the definition. Parts are combined from left to right; a clause is tested as soon as all its variables are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, pairwise
+
+from kleene.pattern.conditions import iterated
+from kleene.pattern.expressions import Clause, variables
+from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Leaf, Pattern, Sequence, components
+from kleene.pattern.query import BoundQuery
+from kleene.reference.automaton import within_window
+from kleene.reference.limits import Limits
+from kleene.reference.matches import Match
+from kleene.reference.timeline import ReferenceEvent, ReferenceTimeline, in_class
+from kleene.reference.values import Environment, holds
+
+Selected = dict[str, tuple[ReferenceEvent, ...]]
+
+
+class Assignments:
+    """One alternative of a query, as a tree of sequences and conjunctions."""
+
+    def __init__(self, query: BoundQuery, pattern: Pattern, timeline: ReferenceTimeline, limits: Limits) -> None:
+        self.query = query
+        self.pattern = pattern
+        self.timeline = timeline
+        self.limits = limits
+        self.present = {component.variable for component in components(pattern) if not component.negated}
+        self.closures = [c for c in components(pattern) if c.kind is ComponentKind.CLOSURE and not c.negated]
+
+    def run(self) -> list[Match]:
+        matches = [
+            Match(self.query.positives, complete)
+            for selected in self.assign(self.pattern)
+            for complete in self.with_closures(selected)
+            if self.is_match(complete)
+        ]
+        self.limits.check_matches(len(matches))
+        return matches
+
+    # Structure
+
+    def assign(self, pattern: Pattern) -> list[Selected]:
+        """Every way to give the pattern's places to events; closures are left for later."""
+        if isinstance(pattern, Leaf):
+            return [{pattern.component.variable: events} for events in self.leaf(pattern.component)]
+        assert isinstance(pattern, Sequence | Conjunction)
+        parts = [part for part in pattern.parts if not _is_later(part)]
+        ordered = isinstance(pattern, Sequence)
+        found: list[Selected] = [{}]
+        previous: Pattern | None = None
+        for part in parts:
+            options = self.assign(part)
+            found = [
+                {**left, **right}
+                for left in found
+                for right in options
+                if self.fits(left, right, previous if ordered else None)
+            ]
+            self.limits.check_runs(len(found))
+            previous = part
+        return found
+
+    def fits(self, left: Selected, right: Selected, previous: Pattern | None) -> bool:
+        """An event fills one place; a sequence goes by Before; what is known already must hold."""
+        used = {event.index for events in left.values() for event in events}
+        new = [event for events in right.values() for event in events]
+        if any(event.index in used for event in new):
+            return False
+        if previous is not None and not self.timeline.all_before(_events(left, previous), new):
+            return False
+        together = {**left, **right}
+        return (self.window_holds(together) or not self.window_tells_early) and self.known_clauses_hold(
+            together, newly=set(right)
+        )
+
+    def leaf(self, component: Component) -> Iterator[tuple[ReferenceEvent, ...]]:
+        candidates = [event for event in self.timeline.events if self.selectable(component, event)]
+        if component.kind is ComponentKind.SINGLE:
+            yield from ((event,) for event in candidates if self.holds_alone(component, (event,)))
+            return
+        longest = len(candidates) if component.maximum is None else min(component.maximum, len(candidates))
+        for length in range(component.minimum, longest + 1):
+            for events in combinations(candidates, length):
+                if self.is_increasing(events) and self.holds_alone(component, events):
+                    yield events
+
+    def is_increasing(self, events: tuple[ReferenceEvent, ...]) -> bool:
+        return all(self.timeline.before(x, y) for x, y in pairwise(events))
+
+    def selectable(self, component: Component, event: ReferenceEvent) -> bool:
+        return self.timeline.key(event) is not None and in_class(self.timeline, component, event)
+
+    # Closures (ZStream §4.4.5)
+
+    def with_closures(self, selected: Selected) -> Iterator[Selected]:
+        """Fill in the groups, each between its neighbours."""
+        pending = [selected]
+        for closure in self.closures:
+            pending = [grown for one in pending for grown in self.groups(closure, one)]
+        yield from pending
+
+    def groups(self, closure: Component, selected: Selected) -> Iterator[Selected]:
+        members = self.members(closure, selected)
+        if closure.maximum is None:
+            if len(members) >= closure.minimum:
+                yield {**selected, closure.variable: members}
+            return
+        for start in range(len(members) - closure.maximum + 1):
+            yield {**selected, closure.variable: members[start : start + closure.maximum]}
+
+    def members(self, closure: Component, selected: Selected) -> tuple[ReferenceEvent, ...]:
+        """The events between the neighbours that satisfy the conditions on a single member, in canonical order."""
+        used = {event.index for events in selected.values() for event in events}
+        conditions = self.query.conditions.members.get(closure.variable, ())
+        between = self.between(closure, selected)
+
+        def is_member(event: ReferenceEvent) -> bool:
+            if event.index in used or not self.selectable(closure, event) or not between(event):
+                return False
+            environment = Environment(self.timeline, selected, event)
+            return all(holds(clause, environment) for clause in conditions)
+
+        return tuple(event for event in self.timeline.events if is_member(event))
+
+    def between(self, component: Component, selected: Selected) -> Callable[[ReferenceEvent], bool]:
+        """Whether an event lies wholly between the neighbours; the window bounds a missing one."""
+        before, after = neighbours(self.pattern, component, selected)
+        return lambda event: lies_between(self.query, self.timeline, event, before, after, selected)
+
+    # Conditions
+
+    def holds_alone(self, component: Component, events: tuple[ReferenceEvent, ...]) -> bool:
+        return self.known_clauses_hold({component.variable: events}, newly={component.variable})
+
+    def known_clauses_hold(self, selected: Selected, newly: set[str]) -> bool:
+        known = set(selected)
+        for clause in self.query.conditions.positive:
+            needed = variables(clause) & self.present
+            if needed <= known and (needed & newly or not needed) and not clause_holds(clause, selected, self.timeline):
+                return False
+        return True
+
+    def window_holds(self, selected: Selected) -> bool:
+        match = Match(self.query.positives, selected)
+        return within_window(self.query, self.timeline, match.first(self.timeline), match.last(self.timeline))
+
+    @property
+    def window_tells_early(self) -> bool:
+        """Whether a part of a match is never longer than the whole: of events that last, positions say nothing."""
+        return not self.query.counts_events or self.query.schema.start is None
+
+    def is_match(self, selected: Selected) -> bool:
+        if not self.window_holds(selected):
+            return False
+        return all(clause_holds(clause, selected, self.timeline) for clause in self.query.conditions.positive)
+
+
+def clause_holds(clause: Clause, selected: Selected, timeline: ReferenceTimeline) -> bool:
+    """A clause on a complete assignment; one that names `a[i]` must hold for every i > 1."""
+    iterating = iterated(clause)
+    if iterating is None:
+        return holds(clause, Environment(timeline, selected))
+    events = selected.get(iterating, ())
+    return all(
+        holds(clause, Environment(timeline, {**selected, iterating: events[:place]}, events[place]))
+        for place in range(1, len(events))
+    )
+
+
+def _is_later(part: Pattern) -> bool:
+    return isinstance(part, Leaf) and (part.component.negated or part.component.kind is ComponentKind.CLOSURE)
+
+
+def _events(selected: Selected, pattern: Pattern) -> list[ReferenceEvent]:
+    return [event for component in components(pattern) for event in selected.get(component.variable, ())]
+
+
+def neighbours(
+    pattern: Pattern, component: Component, selected: Selected
+) -> tuple[list[ReferenceEvent], list[ReferenceEvent]]:
+    """The events of the nearest parts on both sides that are present in the match."""
+    if isinstance(pattern, Leaf):
+        return [], []
+    for place, part in enumerate(pattern.parts):
+        if isinstance(part, Leaf) and part.component is component:
+            if not isinstance(pattern, Sequence):
+                return [], []
+            return _nearest(selected, reversed(pattern.parts[:place])), _nearest(selected, pattern.parts[place + 1 :])
+        if component in components(part):
+            return neighbours(part, component, selected)
+    return [], []
+
+
+def _nearest(selected: Selected, parts: Iterable[Pattern]) -> list[ReferenceEvent]:
+    return next((events for part in parts if (events := _events(selected, part))), [])
+
+
+def lies_between(
+    query: BoundQuery,
+    timeline: ReferenceTimeline,
+    event: ReferenceEvent,
+    before: list[ReferenceEvent],
+    after: list[ReferenceEvent],
+    selected: Selected,
+) -> bool:
+    """Near bounds go by Before; a far bound is the window's (the semantics page §3, Negation)."""
+    if not timeline.all_before(before, [event]) or not timeline.all_before([event], after):
+        return False
+    if before and after:
+        return True
+    match = Match(query.positives, selected)
+    if not before:
+        return within_window(query, timeline, event, match.last(timeline))
+    return within_window(query, timeline, match.first(timeline), event)

@@ -1,0 +1,258 @@
+"""The reference evaluator: what a query means, computed slowly and literally.
+
+Every executor is tested against this one. Lines run as NFA^b (`automaton`), everything else by trying assignments
+(`assignments`); negation, selection and output come after (`selection`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.frames.arrow import schema_on
+from kleene.frames.rows import BadRow, Row, rows_of
+from kleene.frames.streams import reads, to_table
+from kleene.lang.tree import OutputMode
+from kleene.pattern.clock import ClockKind
+from kleene.pattern.conditions import assign_edges
+from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
+from kleene.pattern.nodes import Pattern, components, is_linear
+from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.schema import IDENTITY, STREAM, Schema, is_private
+from kleene.reference.assignments import Assignments
+from kleene.reference.automaton import Automaton, Run
+from kleene.reference.compressing import Compressed, compress
+from kleene.reference.identity import event_hashes, match_ids
+from kleene.reference.limits import Limits
+from kleene.reference.matches import Match
+from kleene.reference.selection import closed_at, in_order, non_overlapping, returned, survives_negation, timeouts
+from kleene.reference.timeline import ReferenceEvent, ReferenceTimeline
+
+
+@dataclass(frozen=True)
+class Timeout:
+    """A run that never became a match: how far it came, and when its window closed (None: the input ended before)."""
+
+    prefix: Match
+    closed: int | None
+    identity: str
+    last: ReferenceEvent
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one query found. Events carry the row numbers of the input."""
+
+    query: BoundQuery
+    matches: list[Match]
+    ids: list[str]
+    # With RETURN: one row a match.
+    returned: list[dict[str, Any]] = field(default_factory=list)
+    # With OUTPUT COMPRESSED: (completing row, number of matches), and their graphs.
+    compressed: list[tuple[int, int]] = field(default_factory=list)
+    shared: Compressed | None = None
+    late: list[Timeout] = field(default_factory=list)
+    bad_rows: list[BadRow] = field(default_factory=list)
+    # All events that the query saw, by row; rows past the input are composite events of other queries.
+    events: list[ReferenceEvent] = field(default_factory=list)
+    # When it makes a stream: the last event of each match, and the row number of the first composite event.
+    lasts: list[ReferenceEvent] = field(default_factory=list)
+    first_made: int | None = None
+    # When others read its timeouts: the row number of the first event that one of them is.
+    first_late: int | None = None
+
+    @property
+    def timeouts(self) -> list[Match]:
+        """The longest prefix of each run that never became a match."""
+        return [timeout.prefix for timeout in self.late]
+
+
+def reference_match(
+    events: Any,
+    query: str | Query | Sequence[str | Query],
+    *,
+    schema: Schema | None = None,
+    params: Mapping[str, object] | None = None,
+    limits: Limits | None = None,
+) -> Result:
+    """Evaluate a query on bounded input, by definition.
+
+    events   rows as dicts, a pyarrow table, or a dict of streams
+    query    a query, or several that feed each other by RETURN … INTO; the last one's result is returned
+
+    >>> rows = [{"type": "A", "ts": 1}, {"type": "B", "ts": 2}, {"type": "B", "ts": 3}]
+    >>> [match.bindings for match in reference_match(rows, "PATTERN SEQ(A a, B b) WITHIN 2").matches]
+    [{'a': 0, 'b': 1}]
+    """
+    given = [query] if isinstance(query, str | Query) else list(query)
+    queries = [item if isinstance(item, Query) else Query(item, params=dict(params or {})) for item in given]
+    return reference_results(events, queries, schema=schema, limits=limits)[-1]
+
+
+def reference_results(
+    events: Any, queries: Sequence[Query], *, schema: Schema | None = None, limits: Limits | None = None
+) -> list[Result]:
+    """Evaluate several queries, those that make a stream before those that read it."""
+    declared = declared_together(schema or Schema(), queries)
+    order = in_dependency_order(queries, declared)
+    table, given = to_table(events, declared, reads(queries, declared))
+    known = schema_on(table.schema, given)
+    primitive, bad = events_of(table, known)
+    labels = table.column(STREAM).to_pylist() if known.streams else []
+    composites: dict[str, list[ReferenceEvent]] = {}
+    results: dict[int, Result] = {}
+    following = table.num_rows
+    placed = bound_in_order(order, known)
+    wanted = {name for _, bound in placed for name in bound.types}
+    for place_, bound in placed:
+        read = [event for name in bound.types for event in composites.get(name, ())]
+        lasting = any(name in composites for name in bound.types)
+        own = _input(bound, primitive, labels)
+        result = evaluate(bound, [*own, *read], limits or Limits(), bad, lasting=lasting)
+        if bound.into is not None:
+            result = replace(result, first_made=following)
+            made = _composites(result, known, following)
+            following += len(made)
+            composites.setdefault(bound.into, []).extend(made)
+        if bound.timeouts in wanted:
+            result = replace(result, first_late=following)
+            made = _timeout_events(result, known, following)
+            following += len(made)
+            composites.setdefault(str(bound.timeouts), []).extend(made)
+        results[place_] = result
+    return [results[number] for number in range(len(queries))]
+
+
+def _input(query: BoundQuery, events: Sequence[ReferenceEvent], labels: Sequence[str | None]) -> list[ReferenceEvent]:
+    """Of the events of several streams those that are the query's input, with the columns of these streams alone."""
+    if not labels:
+        return list(events)
+    own = query.schema.columns or {}
+    names = {name for name, _ in query.schema.streams}
+    return [
+        replace(event, values={name: value for name, value in event.values.items() if name in own})
+        for event in events
+        if labels[event.index] in names
+    ]
+
+
+def events_of(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[ReferenceEvent], list[BadRow]]:
+    """The events of a table, numbered from `first`, and the rows that are none."""
+    good, bad = rows_of(table, schema)
+    known = IDENTITY in table.column_names
+    identities = table.column(IDENTITY).to_pylist() if known else [None] * table.num_rows
+    return [_event(row, first, identities[row.index]) for row in good], bad
+
+
+def evaluate(
+    query: BoundQuery, events: Iterable[ReferenceEvent], limits: Limits, bad: list[BadRow], *, lasting: bool = False
+) -> Result:
+    """One bound query over its events; `lasting`: it reads composite events, which last."""
+    stream = list(events)
+    names = query.columns_compared({name for event in stream for name in event.values})
+    timeline = ReferenceTimeline.of(stream, query.schema, names, query.partition)
+    found: dict[Any, Match] = {}
+    histories: list[tuple[tuple[str, ...], Run]] = []
+    for pattern in query.alternatives:
+        matches, runs = _positive_matches(query, pattern, timeline, limits)
+        histories += runs
+        for match in matches:
+            if survives_negation(query, pattern, match, timeline):
+                found.setdefault(match.identity, match)
+    every = in_order(found.values(), timeline)
+    chosen = non_overlapping(query, every, timeline) if query.output is OutputMode.NON_OVERLAP else every
+    hashes = event_hashes(timeline)
+    shared = compress(chosen, timeline, hashes) if query.output is OutputMode.COMPRESSED else None
+    return Result(
+        query,
+        chosen,
+        match_ids(query, chosen, hashes),
+        [returned(query, match, timeline) for match in chosen] if query.returns is not None else [],
+        [] if shared is None else [(event.index, len(places)) for event, places in shared.groups],
+        shared,
+        _timed_out(query, histories, every, timeline, hashes, lasting=lasting) if query.timeouts is not None else [],
+        bad,
+        stream,
+        [match.last(timeline) for match in chosen] if query.into is not None else [],
+    )
+
+
+def _timed_out(
+    query: BoundQuery,
+    histories: list[tuple[tuple[str, ...], Run]],
+    matches: list[Match],
+    timeline: ReferenceTimeline,
+    hashes: dict[ReferenceEvent, int],
+    *,
+    lasting: bool,
+) -> list[Timeout]:
+    prefixes = timeouts(query, histories, matches, timeline)
+    lasting = lasting or query.schema.start is not None
+    return [
+        Timeout(prefix, closed_at(query, prefix, timeline, lasting=lasting), identity, prefix.last(timeline))
+        for prefix, identity in zip(prefixes, match_ids(query, prefixes, hashes), strict=True)
+    ]
+
+
+def _positive_matches(
+    query: BoundQuery, pattern: Pattern, timeline: ReferenceTimeline, limits: Limits
+) -> tuple[list[Match], list[tuple[tuple[str, ...], Run]]]:
+    if not is_linear(pattern):
+        return Assignments(query, pattern, timeline, limits).run(), []
+    line = assign_edges(tuple(components(pattern)), query.conditions.positive)
+    automaton = Automaton(query, line, timeline, limits)
+    matches = automaton.run()
+    names = tuple(state.component.variable for state in line.states)
+    return matches, [(names, run) for run in automaton.history]
+
+
+def _event(row: Row, first: int, identity: str | None) -> ReferenceEvent:
+    values = {name: value for name, value in row.values.items() if not is_private(name)}
+    return ReferenceEvent(first + row.index, row.type, row.start, row.end, row.tie, values, identity)
+
+
+def _composites(result: Result, schema: Schema, first: int) -> list[ReferenceEvent]:
+    """The composite events that a query makes: type S, the RETURN columns, start and end of its positive events."""
+    assert result.query.into is not None
+    made = []
+    found = zip(result.matches, result.ids, result.returned, result.lasts, strict=True)
+    for place_, (match, identity, values, last) in enumerate(found):
+        own = {schema.type: result.query.into, schema.time: last.values.get(schema.time)}
+        if schema.start is not None:
+            own[schema.start] = min(match.events, key=lambda event: event.start).values.get(schema.start)
+        if schema.tie_breaker is not None:
+            own[schema.tie_breaker] = last.tie
+        made.append(
+            ReferenceEvent(
+                first + place_, result.query.into, match.start, match.end, last.tie, {**own, **values}, identity
+            )
+        )
+    return made
+
+
+def _timeout_events(result: Result, schema: Schema, first: int) -> list[ReferenceEvent]:
+    """The events that a query makes of its timeouts: the key and how far the run came, when its window closed."""
+    query = result.query
+    made: list[ReferenceEvent] = []
+    for timeout in result.late:
+        if timeout.closed is None:
+            continue
+        events = timeout.prefix.events
+        values: dict[str, Any] = {name: events[0].values.get(name) for name in query.partition}
+        values["reached"] = sum(map(bool, timeout.prefix.selected.values()))
+        ticks = schema.clock.kind is ClockKind.TICKS or schema.clock.nanoseconds is None
+        # Times among values are nanoseconds.
+        moment = timeout.closed if ticks else timeout.closed * int(schema.clock.nanoseconds or 1)
+        values |= {schema.type: query.timeouts, schema.time: moment}
+        if schema.start is not None:
+            values[schema.start] = min(events, key=lambda event: event.start).values.get(schema.start)
+        if schema.tie_breaker is not None:
+            values[schema.tie_breaker] = timeout.last.values.get(schema.tie_breaker)
+        span = timeout.prefix.start, timeout.closed
+        made.append(
+            ReferenceEvent(first + len(made), query.timeouts, *span, timeout.last.tie, values, timeout.identity)
+        )
+    return made

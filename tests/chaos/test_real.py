@@ -1,0 +1,23 @@
+"""A stream on Spark whose driver, JVM and workers are killed: every output holds each of its rows exactly once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.chaos.real_run import RealRun
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_each_row_exactly_once(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    """One of a few streams of `make chaos`, shorter."""
+    tally = RealRun(tmp_path, random.Random(20261116), ("between two writes", "driver", "jvm"), workers=2).go()
+    assert tally.is_right, f"{tally.report()}\n{(tmp_path / 'stderr').read_text()[-3000:]}"
+    assert tally.failures["driver"] == tally.failures["jvm"] == tally.failures["driver and jvm"] == 1
+    assert tally.failures["worker"] >= 2
+    assert tally.outputs["pairs"].wanted > 1_000
+    assert min(rows.wanted for rows in tally.outputs.values()) > 10
+    record_property("counted", f"killed on Spark: {tally.line()}")
