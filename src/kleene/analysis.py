@@ -14,7 +14,7 @@ from kleene.engine.state.statistics import ComponentCounts
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Measured
 from kleene.plan.explain_lines import Row
-from kleene.plan.physical import Plan, ReferencePlan, SequencePlan
+from kleene.plan.physical import Plan, SequencePlan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
 from kleene.plan.trees import Alternative, TreePlan
@@ -105,8 +105,7 @@ def _on_reference(query: BoundQuery, table: pa.Table, reason: str) -> Analysis:
         kept = sum(timeline.key(event) is not None for event in seen)
         text = f"{component.variable}: {_number(len(seen), 'event', 'events')}, {kept:,} kept"
         rows.append(("" if place else "counted", text))
-    plan = Plan(query, fallback=ReferencePlan(reason))
-    return Analysis(plan, len(events), len(found.matches), seconds, counted=[rows])
+    return Analysis(Plan.on_reference(query, reason), len(events), len(found.matches), seconds, counted=[rows])
 
 
 def _number(count: int, one: str, many: str) -> str:

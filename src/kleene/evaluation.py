@@ -84,9 +84,9 @@ def report_unseen_types(queries: Sequence[Query], table: pa.Table, schema: Schem
 def warn_of_reference(graph: QueryGraph) -> None:
     """Say beforehand that a run will be slow, where its tasks cannot say it; what depends on the data is not known."""
     for node in graph.in_order_given:
-        fallback = plan_query(node.runs).fallback
-        if fallback is not None:
-            say_slow(node, fallback.reason)
+        reason = plan_query(node.runs).why_on_reference
+        if reason is not None:
+            say_slow(node, reason)
 
 
 def _run(graph: QueryGraph, table: pa.Table, settings: Settings | None) -> dict[int, EngineOutputs]:

@@ -16,7 +16,7 @@ from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.explain import plan_text
 from kleene.plan.mermaid import plan_mermaid
-from kleene.plan.physical import Plan, ReferencePlan
+from kleene.plan.physical import Plan
 from kleene.plan.settings import Settings
 from kleene.plan.trees import TreePlan
 
@@ -78,7 +78,7 @@ def explain_query(
         plan = ran.plan
     else:
         plan = _planned(bound, used, None if open_ones else table)
-        if columns is not None and not open_ones and plan.fallback is None:
+        if columns is not None and not open_ones and plan.why_on_reference is None:
             plan = _compiled(bound, plan, columns, used)
     lines = [*explanation(bound, query.tree.within), "", "plan"]
     seen = (None, ()) if ran is None else (ran.measured, ran.counted)
@@ -113,7 +113,7 @@ def _given(query: Query, events: Any, schema: Schema) -> tuple[pa.Schema, pa.Tab
 def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> Plan:
     """The plan for these events: some of them decide how it begins."""
     plan = plan_query(query, settings)
-    if table is None or not table.num_rows or plan.fallback is not None:
+    if table is None or not table.num_rows or plan.why_on_reference is not None:
         return plan
     from kleene.engine.engine import Engine
     from kleene.engine.readiness import when_ready
@@ -162,4 +162,4 @@ def _compiled(query: BoundQuery, plan: Plan, columns: pa.Schema, settings: Setti
     from kleene.engine.compiling import why_not_compiled
 
     reason = why_not_compiled(query, columns, settings)
-    return plan if reason is None else Plan(query, fallback=ReferencePlan(reason))
+    return plan if reason is None else Plan.on_reference(query, reason)

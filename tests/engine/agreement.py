@@ -76,7 +76,7 @@ def pair_of(case: GeneratedCase) -> Pair | None:
     try:
         table, given = to_table(case.events, schema.declaring(query.tree.declarations))
         bound = query.bind(schema_on(table.schema, given))
-        if plan_query(bound).fallback is not None:
+        if plan_query(bound).why_on_reference is not None:
             return None
         return Pair(case.query_text, bound, table, table_outputs(table, [query], schema=given))
     except KleeneError:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.composition.contract import QueryRunner
+from kleene.composition.engine_run import EngineRun
 from kleene.composition.query_graph import Part, QueryGraph, QueryNode
 from kleene.composition.reference_run import ReferenceRun
-from kleene.engine.engine import Engine
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.state.statistics import Alive
 from kleene.frames.arrow import as_integers
@@ -30,50 +31,37 @@ _EARLIEST = -(2**63)
 
 @dataclass
 class QueryRun:
-    """One query of a graph while it runs: on an engine, or on the reference evaluator."""
+    """One query of a graph while it runs."""
 
     node: QueryNode
-    runner: Engine | ReferenceRun
+    runner: QueryRunner
     begun: bool = False
 
     def process(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         """Take in what came, and match what time has passed."""
-        if isinstance(self.runner, ReferenceRun):
-            return self.runner.process(parts, watermark)
-        try:
-            given = self.runner.process(self.node.one_table(parts), watermark)
-        except NotCompilable as problem:
-            return self._on_reference(problem).process(parts, watermark)
-        self.begun = True
-        return given
+        return self._begin(lambda runner: runner.process(parts, watermark))
 
     def finish(self, parts: Sequence[Part]) -> EngineOutputs:
         """Take in the last of the input, which ends time."""
-        if isinstance(self.runner, ReferenceRun):
-            self.runner.process(parts)
-            return self.runner.finish()
-        try:
-            bad = self.runner.process(self.node.one_table(parts)).bad
-            return replace(self.runner.finish(), bad=bad)
-        except NotCompilable as problem:
-            run = self._on_reference(problem)
-            run.process(parts)
-            return run.finish()
-
-    def _on_reference(self, problem: NotCompilable) -> ReferenceRun:
-        """What no engine can run changes to the reference evaluator with the first events."""
-        if self.begun:
-            raise problem
-        say_slow(self.node, str(problem))
-        self.runner = ReferenceRun(self.node, str(problem))
-        return self.runner
+        return self._begin(lambda runner: runner.finish(parts))
 
     def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         """Take in what an equal run took in; what it gave is given again where other queries read it."""
         self.begun = True
-        if isinstance(self.runner, ReferenceRun):
-            return self.runner.replay(parts, watermark, gives=self.node.read)
-        return self.runner.replay(self.node.one_table(parts), watermark, gives=self.node.read)
+        return self.runner.replay(parts, watermark)
+
+    def _begin(self, work: Callable[[QueryRunner], EngineOutputs]) -> EngineOutputs:
+        """Do some work; what no engine can run changes to the reference evaluator with the first events."""
+        try:
+            outputs = work(self.runner)
+        except NotCompilable as problem:
+            if self.begun:
+                raise
+            say_slow(self.node, str(problem))
+            self.runner = ReferenceRun(self.node, str(problem))
+            outputs = work(self.runner)
+        self.begun = True
+        return outputs
 
     def time(self, watermark: int | None) -> int | None:
         """How far its time has come where that of the events has come to a watermark."""
@@ -108,19 +96,14 @@ class GraphRun:
             QueryRun(node, self._runner(node, known.get(node.number), kept.get(node.number))) for node in graph.nodes
         ]
 
-    def _runner(self, node: QueryNode, reason: str | None, snapshot: bytes | None) -> Engine | ReferenceRun:
+    def _runner(self, node: QueryNode, reason: str | None, snapshot: bytes | None) -> QueryRunner:
         if reason is None:
             try:
-                if snapshot is not None:
-                    return Engine.restore(node.runs, snapshot, self.settings)
-                return Engine(node.runs, self.settings)
+                return EngineRun(node, self.settings, snapshot)
             except NotCompilable as problem:
                 reason = str(problem)
                 say_slow(node, reason)
-        run = ReferenceRun(node, reason)
-        if snapshot is not None:
-            run.restore(snapshot)
-        return run
+        return ReferenceRun(node, reason, snapshot)
 
     @property
     def plans(self) -> list[Plan]:

@@ -23,7 +23,7 @@ from kleene.frames.arrow import as_integers, fitted
 from kleene.frames.kept_tables import read_table
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.lang.tree import OutputMode
-from kleene.plan.physical import Plan, ReferencePlan
+from kleene.plan.physical import Plan
 from kleene.plan.settings import Budget
 from kleene.reference.process import reference_tables
 
@@ -37,27 +37,28 @@ class ReferenceRun:
 
     replays_by_update = False
 
-    def __init__(self, node: QueryNode, reason: str) -> None:
+    def __init__(self, node: QueryNode, reason: str, snapshot: bytes | None = None) -> None:
+        """A run that has seen nothing, or that holds what a snapshot holds; the next replay says where time is."""
         self._node, self._query = node, node.runs
         self._held: list[Part] = list(node.nothing)
         self._watermark: int | None = None
-        self.plan = Plan(node.runs, fallback=ReferencePlan(reason))
+        self.plan = Plan.on_reference(node.runs, reason)
+        if snapshot is not None:
+            self._restore(snapshot)
 
     # Events in, matches out
 
-    def process(self, parts: Sequence[Part], watermark: int | None = None) -> EngineOutputs:
-        """Take in what came, and match what time has passed."""
+    def process(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         self._take(parts)
         return EngineOutputs() if watermark is None else self._advance(watermark)
 
-    def finish(self) -> EngineOutputs:
-        """Bounded input ends time: everything that waits is decided."""
+    def finish(self, parts: Sequence[Part]) -> EngineOutputs:
+        self._take(parts)
         return self._advance(None)
 
-    def replay(self, parts: Sequence[Part], watermark: int | None, *, gives: bool = False) -> EngineOutputs:
-        """Take in what was taken in before; `gives`: its outputs are wanted again, by queries that read them."""
+    def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         self._take(parts)
-        if watermark is not None and gives:
+        if watermark is not None and self._node.read:
             return self._advance(watermark)
         if watermark is not None:
             self._watermark = watermark
@@ -167,8 +168,7 @@ class ReferenceRun:
         names = pa.array([name for name, _ in self._held], pa.string())
         return _written(pa.table([names, pa.array(written, pa.large_binary())], schema=_SNAPSHOT))
 
-    def restore(self, data: bytes) -> None:
-        """Hold what a snapshot holds; time is where the next replay says."""
+    def _restore(self, data: bytes) -> None:
         kept = read_table(pa.py_buffer(data), _WHAT)
         if not kept.schema.equals(_SNAPSHOT):
             raise BadSnapshot(f"{_WHAT} has other columns", hint="begin with a new checkpoint")

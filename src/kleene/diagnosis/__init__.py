@@ -16,6 +16,7 @@ from kleene.lang.format import format_duration
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.plan.explain import pattern_text
+from kleene.plan.physical import ReferencePlan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Adapting, Settings
 from kleene.plan.trees import TreePlan
@@ -51,6 +52,7 @@ def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
         if isinstance(alternative, TreePlan):
             said = TreeWording(bound, alternative, counts, engine.measured[number], stream, number, within)
         else:
+            assert not isinstance(alternative, ReferencePlan), "an engine ran it"
             said = Wording(bound, alternative, counts, stream, number, within)
         lines += [f"  {line}" for line in said.lines(matched=statistics.matches > 0)]
     if stream.without_key:

@@ -45,8 +45,9 @@ class Engine:
         """
         self.query, self.settings = query, settings or Settings()
         self._first_plan = plan or plan_query(query, self.settings, statistics)
-        if self._first_plan.fallback is not None:
-            raise NotCompilable(self._first_plan.fallback.reason)
+        reason = self._first_plan.why_on_reference
+        if reason is not None:
+            raise NotCompilable(reason)
         self._planning = None if plan is not None else Planning.of(query, self.settings, self._first_plan, statistics)
         self._accounts = Accounts(self.settings.budget)
         self._arrivals = Arrivals(query.schema)

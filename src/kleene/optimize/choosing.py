@@ -17,7 +17,7 @@ from kleene.optimize.trees.options import options
 from kleene.optimize.trees.shapes import default_shape
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Costed, NodeCost
-from kleene.plan.physical import Plan
+from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
 from kleene.plan.settings import Settings
 from kleene.plan.trees import TreePlan
 
@@ -98,5 +98,5 @@ def cheapest(lines: list[Plan], as_trees: Plan | None, statistics: Statistics) -
 
 def _cost_of_line(plan: Plan, number: int, statistics: Statistics) -> float:
     alternative = plan.alternatives[number]
-    assert not isinstance(alternative, TreePlan), "a line is no tree"
+    assert isinstance(alternative, SequencePlan | AutomatonPlan), "a line is no tree"
     return cost_of_line(plan.query, alternative, statistics)

@@ -24,7 +24,7 @@ from kleene.pattern.expressions import Aggregate, Agrees, references
 from kleene.pattern.nodes import ComponentKind, Pattern, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
-from kleene.plan.physical import Absence, AutomatonPlan, Edge, Plan, ReferencePlan, Scan, SequencePlan, StatePlan
+from kleene.plan.physical import Absence, AutomatonPlan, Edge, Plan, Scan, SequencePlan, StatePlan
 from kleene.plan.settings import Budget, ExecutorKind, Policy, Settings
 
 LinePlan = SequencePlan | AutomatonPlan
@@ -60,7 +60,7 @@ def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: 
         if reason is None:
             return check(trees(query, settings, known))
         if not is_linear:
-            return check(Plan(query, fallback=ReferencePlan(reason)))
+            return check(Plan.on_reference(query, reason))
     usual = check(_lines(query, settings, ExecutorKind.AUTOMATON if wanted is ExecutorKind.AUTOMATON else None))
     if statistics is None or wanted is not None or not may_be_trees(query, settings):
         return usual

@@ -10,25 +10,25 @@ from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, ref
 from kleene.pattern.nodes import Component
 from kleene.plan.check_trees import check_tree
 from kleene.plan.implied import implied_by_key
-from kleene.plan.physical import AutomatonPlan, IllFormedPlan, Plan, SequencePlan
+from kleene.plan.physical import AutomatonPlan, IllFormedPlan, Plan, ReferencePlan, SequencePlan
 from kleene.plan.trees import TreePlan
 
 
 def check(plan: Plan) -> Plan:
     """The plan itself, or an error that names the rule it breaks."""
-    if plan.fallback is not None:
-        if plan.alternatives:
-            raise IllFormedPlan("a plan runs its alternatives or falls back, not both")
-        return plan
     if not plan.alternatives:
         raise IllFormedPlan("a plan runs something")
     for alternative in plan.alternatives:
-        if isinstance(alternative, SequencePlan):
-            _check_sequence(plan, alternative)
-        elif isinstance(alternative, TreePlan):
-            check_tree(plan.query, alternative)
-        else:
-            _check_automaton(plan, alternative)
+        match alternative:
+            case SequencePlan():
+                _check_sequence(plan, alternative)
+            case AutomatonPlan():
+                _check_automaton(plan, alternative)
+            case TreePlan():
+                check_tree(plan.query, alternative)
+            case ReferencePlan():
+                if len(plan.alternatives) > 1:
+                    raise IllFormedPlan("the reference evaluator runs whole queries")
     return plan
 
 

@@ -9,7 +9,7 @@ from kleene.pattern.printing import print_alternative
 from kleene.plan.costs import Costed, Measured
 from kleene.plan.explain_lines import AUTOMATON, STACKS, Row, line_rows
 from kleene.plan.explain_trees import amount, print_tree, tree_rows
-from kleene.plan.physical import Plan, SequencePlan
+from kleene.plan.physical import Plan, ReferencePlan, SequencePlan
 from kleene.plan.trees import Alternative, TreePlan
 
 REFERENCE = "reference evaluator, which is slow"
@@ -27,11 +27,8 @@ def plan_text(
     known      the rules of the optimiser for such a plan; those that it does not name and that are not idle were off
     idle       rules that were on and changed nothing
     measured   what each alternative did, where it ran
-    counted    likewise, as rows to show below it; of the reference evaluator, those of the whole query
+    counted    likewise, as rows to show below it
     """
-    if plan.fallback is not None:
-        executor = "executor", f"{REFERENCE}: {plan.fallback.reason}"
-        return list(aligned([executor, *(row for rows in counted for row in rows)]))
     lines: list[str] = []
     for number, alternative in enumerate(plan.alternatives):
         costed = plan.costs[number] if plan.costs else None
@@ -42,6 +39,8 @@ def plan_text(
             lines.append(f"alternative {number + 1} of {len(plan.alternatives)}: {pattern_text(plan, number)}")
         counts = counted[number] if counted else ()
         lines += aligned([*_alternative(alternative, plan, costed, found), *_costs(plan, costed, found), *counts])
+    if plan.why_on_reference is not None:
+        return lines
     return [*lines, "", *aligned(_rules(plan, known, idle))]
 
 
@@ -56,8 +55,11 @@ def pattern_text(plan: Plan, number: int) -> str:
 def _alternative(
     alternative: Alternative, plan: Plan, costed: Costed | None, measured: Measured | None
 ) -> Iterator[Row]:
-    if isinstance(alternative, TreePlan):
-        return tree_rows(alternative, plan.query, costed, measured)
+    match alternative:
+        case TreePlan():
+            return tree_rows(alternative, plan.query, costed, measured)
+        case ReferencePlan(reason):
+            return iter([("executor", f"{REFERENCE}: {reason}")])
     return line_rows(alternative, plan.query)
 
 
@@ -80,8 +82,11 @@ def _costs(plan: Plan, costed: Costed | None, measured: Measured | None) -> Iter
 
 def way(plan: Alternative) -> str:
     """One way to run an alternative, in short."""
-    if isinstance(plan, TreePlan):
-        return print_tree(plan.root)
+    match plan:
+        case TreePlan():
+            return print_tree(plan.root)
+        case ReferencePlan():
+            return REFERENCE
     return STACKS if isinstance(plan, SequencePlan) else AUTOMATON
 
 

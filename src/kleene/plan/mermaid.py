@@ -10,7 +10,7 @@ from kleene.pattern.printing import print_clause
 from kleene.plan.explain import REFERENCE, pattern_text
 from kleene.plan.explain_lines import AUTOMATON, STACKS, classes_text, leaving, variables_of
 from kleene.plan.explain_trees import TREE, node_tests, node_text, nseq_text
-from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
+from kleene.plan.physical import AutomatonPlan, Plan, ReferencePlan, SequencePlan
 from kleene.plan.trees import Alternative, JoinNode, LeafNode, Node, TreePlan, children
 
 # Longer conditions are cut, and there are at most so many on an edge.
@@ -23,9 +23,6 @@ _SAFE = frozenset(" .,:=+*/!_-§–…≤≥")
 def plan_mermaid(plan: Plan) -> str:
     """A flowchart that Mermaid draws, one group an alternative."""
     lines = ["flowchart LR"]
-    if plan.fallback is not None:
-        reason = label([REFERENCE, plan.fallback.reason])
-        return "\n".join([*lines, f"    events([{label(['events'])}]) --> reference[{reason}]"]) + "\n"
     several = len(plan.alternatives) > 1
     for number, alternative in enumerate(plan.alternatives):
         if several:
@@ -44,6 +41,8 @@ def _alternative(plan: Alternative, prefix: str) -> Iterator[str]:
             return _automaton(plan, prefix)
         case TreePlan():
             return _tree(plan, prefix)
+        case ReferencePlan(reason):
+            return iter([f"events([{label(['events'])}]) --> reference[{label([REFERENCE, reason])}]"])
 
 
 def _stacks(plan: SequencePlan, prefix: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component
@@ -124,9 +124,13 @@ class AutomatonPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReferencePlan:
-    """The query stays on the reference evaluator, for this reason."""
+    """The reference evaluator goes through the events of a whole query, since no executor can, for this reason."""
 
     reason: str
+    # It keeps all events of two windows together, whatever the pattern is.
+    key: ClassVar[tuple[str, ...]] = ()
+    has_negated_end: ClassVar[bool] = False
+    has_negated_start: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +138,20 @@ class Plan:
     """A bound query and how each of its alternatives runs; their matches are united."""
 
     query: BoundQuery
-    alternatives: tuple[SequencePlan | AutomatonPlan | TreePlan, ...] = ()
-    fallback: ReferencePlan | None = None
+    alternatives: tuple[SequencePlan | AutomatonPlan | TreePlan | ReferencePlan, ...] = ()
     rules: tuple[str, ...] = field(default=())
     # What each alternative is expected to cost; empty where nobody asked.
     costs: tuple[Costed, ...] = ()
+
+    @staticmethod
+    def on_reference(query: BoundQuery, reason: str) -> Plan:
+        """The plan of a query that no executor can run."""
+        return Plan(query, (ReferencePlan(reason),))
+
+    @property
+    def why_on_reference(self) -> str | None:
+        """Why the reference evaluator runs the query; None where executors do."""
+        return next((each.reason for each in self.alternatives if isinstance(each, ReferencePlan)), None)
 
     @property
     def has_negated_end(self) -> bool:

@@ -13,7 +13,7 @@ from enum import Enum
 
 from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component, Pattern
-from kleene.plan.physical import AutomatonPlan, Scan, SequencePlan
+from kleene.plan.physical import AutomatonPlan, ReferencePlan, Scan, SequencePlan
 
 
 class Join(Enum):
@@ -163,7 +163,7 @@ class TreePlan:
         return not all(set(absence.gap.before) - empty for absence in self.absences)
 
 
-Alternative = SequencePlan | AutomatonPlan | TreePlan
+Alternative = SequencePlan | AutomatonPlan | TreePlan | ReferencePlan
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -1,0 +1,76 @@
+"""The contract between a graph of queries and what runs one of them.
+
+A runner takes in the events of its query and the composite events that it reads, and gives what is certain. `EngineRun`
+runs a plan on executors, `ReferenceRun` asks the reference evaluator; the graph asks none of them what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from kleene.composition.query_graph import Part
+from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.plan.physical import Plan
+
+
+class QueryRunner(Protocol):
+    """Runs one query of a graph."""
+
+    # Events in, matches out
+
+    def process(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
+        """Take in what came, and match what time has passed; a watermark of None leaves time where it was.
+
+        `NotCompilable`, with the first events, where only the reference evaluator can run the query.
+        """
+
+    def finish(self, parts: Sequence[Part]) -> EngineOutputs:
+        """Take in the last of the input, which ends time: everything that waits is decided."""
+
+    def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
+        """Take in what an equal runner took in; what that one gave is given again where other queries read it."""
+
+    # How it runs, and what it holds
+
+    @property
+    def plan(self) -> Plan:
+        """How it runs, as far as that is known before the first events."""
+
+    @property
+    def replays_by_update(self) -> bool:
+        """Whether an equal runner is made only by the same batches and watermarks."""
+
+    @property
+    def horizon(self) -> int | None:
+        """How long before the watermark events end of which an equal runner can be made; None: of no part."""
+
+    @property
+    def waiting(self) -> pa.Table | None:
+        """The events given whose time has not passed; None when none was ever seen."""
+
+    @property
+    def deadline(self) -> int | None:
+        """The first watermark at which something could be certain without further events; None: there is none."""
+
+    @property
+    def expiry(self) -> int | None:
+        """The watermark at which nothing held is of use any more, if nothing comes; None: there is no such time."""
+
+    @property
+    def alive(self) -> Alive:
+        """What is held for open windows, and what waits."""
+
+    @property
+    def nbytes(self) -> int:
+        """What is held in memory now."""
+
+    @property
+    def statistics(self) -> RunCounts:
+        """Everything counted so far."""
+
+    def snapshot(self) -> bytes:
+        """What must be kept to go on elsewhere."""

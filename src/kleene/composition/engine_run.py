@@ -1,0 +1,74 @@
+"""One query of a graph on an engine, which takes in all parts of its input as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from kleene.composition.query_graph import Part, QueryNode
+from kleene.engine.engine import Engine
+from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.plan.physical import Plan
+from kleene.plan.settings import Settings
+
+
+class EngineRun:
+    def __init__(self, node: QueryNode, settings: Settings, snapshot: bytes | None = None) -> None:
+        """A run that has seen nothing, or that goes on where a snapshot was taken."""
+        self._node = node
+        if snapshot is None:
+            self._engine = Engine(node.runs, settings)
+        else:
+            self._engine = Engine.restore(node.runs, snapshot, settings)
+
+    def process(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
+        return self._engine.process(self._node.one_table(parts), watermark)
+
+    def finish(self, parts: Sequence[Part]) -> EngineOutputs:
+        bad = self._engine.process(self._node.one_table(parts)).bad
+        return replace(self._engine.finish(), bad=bad)
+
+    def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
+        return self._engine.replay(self._node.one_table(parts), watermark, gives=self._node.read)
+
+    @property
+    def plan(self) -> Plan:
+        return self._engine.plan
+
+    @property
+    def replays_by_update(self) -> bool:
+        return self._engine.replays_by_update
+
+    @property
+    def horizon(self) -> int | None:
+        return self._engine.horizon
+
+    @property
+    def waiting(self) -> pa.Table | None:
+        return self._engine.waiting
+
+    @property
+    def deadline(self) -> int | None:
+        return self._engine.deadline
+
+    @property
+    def expiry(self) -> int | None:
+        return self._engine.expiry
+
+    @property
+    def alive(self) -> Alive:
+        return self._engine.alive
+
+    @property
+    def nbytes(self) -> int:
+        return self._engine.nbytes
+
+    @property
+    def statistics(self) -> RunCounts:
+        return self._engine.statistics
+
+    def snapshot(self) -> bytes:
+        return self._engine.snapshot()
