@@ -83,10 +83,10 @@ def _arithmetic_kind(operator: str, left: ValueKind, right: ValueKind) -> ValueK
             raise NotCompilable(f"arithmetic on {kind.type.value} values")
     if left.type in NO_VALUES or right.type in NO_VALUES:
         return NULL
-    made = arithmetic_type(operator, left.type, right.type)
-    if made is None:
+    result_type = arithmetic_type(operator, left.type, right.type)
+    if result_type is None:
         raise NotCompilable(f"{left.type.value} {operator} {right.type.value}")
-    return ValueKind(made)
+    return ValueKind(result_type)
 
 
 # Constants -----------------------------------------------------------------------------------------------------------

@@ -57,9 +57,9 @@ def advice(text: str, span: Span, expected: str) -> Advice:
     """The mistake that is usually made at this place, or else what would have been accepted there."""
     place = ErrorContext(text, span, expected)
     for rule in _RULES:
-        found = rule(place)
-        if found is not None:
-            return found
+        suggestion = rule(place)
+        if suggestion is not None:
+            return suggestion
     return Advice(span, f"expected {expected}")
 
 

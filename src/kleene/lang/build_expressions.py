@@ -47,8 +47,8 @@ class Expressions:
     def contains(self, items: list[Any]) -> tree.Expression:
         left, negated, right = items
         at = place_of(left, right)
-        made = build(tree.Contains, left, right, at=at, below=(left, right))
-        return made if negated is None else build(tree.Not, made, at=at, below=(made,))
+        node = build(tree.Contains, left, right, at=at, below=(left, right))
+        return node if negated is None else build(tree.Not, node, at=at, below=(node,))
 
     def in_list(self, items: list[Any]) -> tree.In:
         operand, negated, *values, closing = items
@@ -63,9 +63,9 @@ class Expressions:
 
     def _plain_items(self, listed: Token) -> Iterator[tree.Expression]:
         begin = listed.start_pos or 0
-        for found in _PLAIN_ITEM.finditer(listed):
-            sign, number, text = found.groups()
-            start, end = begin + found.start(), begin + found.end()
+        for match in _PLAIN_ITEM.finditer(listed):
+            sign, number, text = match.groups()
+            start, end = begin + match.start(), begin + match.end()
             if text is not None:
                 yield tree.Literal(text.replace("''", "'"), span=Span(start, end))
             elif sign or len(number) > 15 or "." in number:

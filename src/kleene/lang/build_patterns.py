@@ -37,17 +37,19 @@ class Patterns:
         return _component(types, [opening, closing, *suffix], any_of=True)
 
     def group(self, items: list[Any]) -> tree.Pattern:
-        opening, parts, closing, suffix = _enclosed(items)
+        opening, parts, closing, rest = _enclosed(items)
         at = place_of(opening, closing)
         inner: tree.Pattern = parts[0] if len(parts) == 1 else build(tree.Sequence, parts, at=at, below=parts)
-        made = _suffix(suffix, at)
-        if made.repetition is None and made.variable is None:
+        suffix = _suffix(rest, at)
+        if suffix.repetition is None and suffix.variable is None:
             return replace(inner, span=at)
-        if made.variable is None and isinstance(inner, tree.Component):
-            optional = _optional(inner, made)
+        if suffix.variable is None and isinstance(inner, tree.Component):
+            optional = _optional(inner, suffix)
             if optional is not None:
                 return optional
-        return build(tree.Group, inner, made.repetition, made.variable, made.brackets, at=made.span, below=(inner,))
+        return build(
+            tree.Group, inner, suffix.repetition, suffix.variable, suffix.brackets, at=suffix.span, below=(inner,)
+        )
 
     def plus(self, items: list[Any]) -> tree.Repetition:
         return tree.Repetition(tree.Mark.PLUS, 1, None, span=place_of(*items))
@@ -97,31 +99,31 @@ class _Suffix:
 
 
 def _component(types: tuple[tree.TypeName, ...], rest: list[Any], *, any_of: bool) -> tree.Component:
-    made = _suffix(rest, place_of(*types))
+    suffix = _suffix(rest, place_of(*types))
     return tree.Component(
         types,
         any_of,
-        made.repetition,
-        made.variable,
-        made.brackets,
-        variable_span=made.variable_span,
-        span=made.span,
+        suffix.repetition,
+        suffix.variable,
+        suffix.brackets,
+        variable_span=suffix.variable_span,
+        span=suffix.span,
     )
 
 
 def _suffix(rest: list[Any], span: Span) -> _Suffix:
-    made = _Suffix(span)
+    suffix = _Suffix(span)
     for item in rest:
         if isinstance(item, tree.Repetition):
-            made.repetition, made.span = item, made.span.to(item.span)
+            suffix.repetition, suffix.span = item, suffix.span.to(item.span)
         elif isinstance(item, Token):
-            made.span = made.span.to(span_of(item))
+            suffix.span = suffix.span.to(span_of(item))
         elif item is not None:
             name, marks = item
-            made.variable, made.brackets = word(name), marks is not None
-            made.variable_span = place_of(name, marks)
-            made.span = made.span.to(made.variable_span)
-    return made
+            suffix.variable, suffix.brackets = word(name), marks is not None
+            suffix.variable_span = place_of(name, marks)
+            suffix.span = suffix.span.to(suffix.variable_span)
+    return suffix
 
 
 def _optional(inner: tree.Component, suffix: _Suffix) -> tree.Component | None:

@@ -15,8 +15,8 @@ def half_character(text: str) -> int | None:
     >>> half_character("a\\ud83d")
     1
     """
-    found = _HALF.search(text)
-    return None if found is None else found.start()
+    match = _HALF.search(text)
+    return None if match is None else match.start()
 
 
 def check_characters(text: str) -> None:

@@ -37,8 +37,8 @@ _spell(EVENTS, None, "event")
 
 def unit_named(spelling: str) -> str | None:
     """The canonical unit of a spelling, in any case: `Secs` → `seconds`."""
-    found = _SPELLINGS.get(spelling.casefold())
-    return found[0] if found else None
+    entry = _SPELLINGS.get(spelling.casefold())
+    return entry[0] if entry else None
 
 
 def nanoseconds_in(unit: str) -> int | None:

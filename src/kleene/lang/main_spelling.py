@@ -97,9 +97,9 @@ def _syntax_problem(text: str, problem: UnexpectedInput) -> QueryError:
         return SyntaxProblem(
             "this quotation is never closed", Span(start, start + 1), hint="write the quote again at its end"
         )
-    found = advice(text, Span(start, start + len(shown)), expected)
-    shown = text[found.span.start : found.span.end]
-    return SyntaxProblem(f"unexpected `{_clip(shown)}`", found.span, hint=found.hint)
+    suggestion = advice(text, Span(start, start + len(shown)), expected)
+    shown = text[suggestion.span.start : suggestion.span.end]
+    return SyntaxProblem(f"unexpected `{_clip(shown)}`", suggestion.span, hint=suggestion.hint)
 
 
 def _clip(text: str) -> str:

@@ -27,13 +27,13 @@ def parser(grammar: Path, *, start: Sequence[str], builder: lark.Transformer[lar
         kept = _read(folder / name)
         if kept is not None:
             return _loaded(kept, builder)
-    made = lark.Lark(text, parser="lalr", start=list(start), transformer=builder, maybe_placeholders=True)
-    content = _content(made)
+    lalr = lark.Lark(text, parser="lalr", start=list(start), transformer=builder, maybe_placeholders=True)
+    content = _content(lalr)
     for folder in _folders():
         with suppress(OSError):
             _write(folder / name, content)
             break
-    return made
+    return lalr
 
 
 def _folders() -> Iterator[Path]:
@@ -44,8 +44,8 @@ def _folders() -> Iterator[Path]:
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kleene"
 
 
-def _content(made: lark.Lark) -> bytes:
-    data, memo = made.memo_serialize([TerminalDef, Rule])
+def _content(lalr: lark.Lark) -> bytes:
+    data, memo = lalr.memo_serialize([TerminalDef, Rule])
     data["options"] = {name: value for name, value in data["options"].items() if name != "transformer"}
     return json.dumps({"data": data, "memo": memo}, separators=(",", ":")).encode()
 

@@ -48,11 +48,11 @@ def _unsure(attribute: Attribute) -> bool:
 
 def truth(clause: Clause, absent: Collection[str], has: Has = _unsure) -> bool | None:
     """Whether a clause holds of every match without the absent variables, or of none; None when it depends."""
-    found = [_literal(literal, absent, has) for literal in clause.literals]
-    if True in found:
+    truths = [_literal(literal, absent, has) for literal in clause.literals]
+    if True in truths:
         return True
     # Of every `a[i]` of an absent variable anything can be said.
-    if None in found or iterated(clause) in absent:
+    if None in truths or iterated(clause) in absent:
         return None
     return False
 
@@ -150,5 +150,5 @@ def holds_by_absence(clause: Clause, pattern: Pattern, of: str | None = None) ->
     of   the negated variable or the closure that the clause is about: it matters only where that stands
     """
     named = variables(clause)
-    found = (present for present in presences(pattern, named) if of is None or of in present)
-    return all(truth(clause, named - present) for present in found)
+    relevant = (present for present in presences(pattern, named) if of is None or of in present)
+    return all(truth(clause, named - present) for present in relevant)

@@ -13,9 +13,9 @@ MAX_ALTERNATIVES = 512
 
 def alternatives(bound: BoundPattern, span: Span) -> tuple[Pattern, ...]:
     """The pattern as a union of patterns without disjunction and without optional components."""
-    found = dict.fromkeys(_alternatives(bound.pattern, span))
-    flat = tuple(dict.fromkeys(_flattened(option) for option in found if option is not None))
-    if None in found:
+    options = dict.fromkeys(_alternatives(bound.pattern, span))
+    flat = tuple(dict.fromkeys(_flattened(option) for option in options if option is not None))
+    if None in options:
         raise EmptyPattern("this pattern could match no event at all", span, hint="make one component obligatory")
     return flat
 

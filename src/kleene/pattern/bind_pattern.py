@@ -45,14 +45,14 @@ def bind_pattern(
 
 def _explicit_variables(pattern: tree.Pattern) -> dict[str, Span]:
     """Every variable written in the pattern, each used once."""
-    found: dict[str, Span] = {}
+    spans: dict[str, Span] = {}
     pending: list[tree.Pattern] = [pattern]
     while pending:
         node = pending.pop()
         match node:
             case tree.Component(variable=str() as name):
-                if name in found:
-                    later = max(node.variable_span, found[name], key=lambda span: span.start)
+                if name in spans:
+                    later = max(node.variable_span, spans[name], key=lambda span: span.start)
                     raise VariableUsedTwice(
                         f"variable `{name}` is used twice", later, hint="give each place its own name"
                     )
@@ -60,7 +60,7 @@ def _explicit_variables(pattern: tree.Pattern) -> dict[str, Span]:
                     raise ReservedName(
                         f"`{name}` is a column of every result", node.variable_span, hint=f"try `{name}_`"
                     )
-                found[name] = node.variable_span
+                spans[name] = node.variable_span
             case tree.Negation(operand):
                 pending.append(operand)
             case tree.Group():
@@ -68,7 +68,7 @@ def _explicit_variables(pattern: tree.Pattern) -> dict[str, Span]:
                 raise RepeatedGroup(f"{what} cannot stand on parentheses", node.span, hint=_without_group(node))
             case tree.Sequence(parts) | tree.Conjunction(parts) | tree.Disjunction(parts):
                 pending.extend(parts)
-    return found
+    return spans
 
 
 def _without_group(group: tree.Group) -> str:

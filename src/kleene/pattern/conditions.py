@@ -111,23 +111,23 @@ def _negated_variable(clause: Clause, scopes: Scopes) -> str | None:
 
 
 def _closure_member(clause: Clause, scopes: Scopes) -> str | None:
-    found = {
+    members = {
         reference.variable
         for reference in references(clause)
         if isinstance(reference, Attribute) and reference.which is Which.MEMBER
     }
-    if not found:
+    if not members:
         return None
-    grouped = {r.variable for r in references(clause) if isinstance(r, Aggregate)} & found
+    grouped = {r.variable for r in references(clause) if isinstance(r, Aggregate)} & members
     if grouped:
         raise ClosureCondition(
             f"this condition chooses the members of `{min(grouped)}` by the group that they form",
             _place(clause, scopes),
             hint="test members and the group in separate conditions",
         )
-    if len(found) > 1:
+    if len(members) > 1:
         raise ClosureCondition("the members of two closures cannot be compared", _place(clause, scopes))
-    return found.pop()
+    return members.pop()
 
 
 def _iterating(clause: Clause) -> set[str]:
@@ -188,12 +188,12 @@ def _check_iteration(clause: Clause, scopes: Scopes) -> None:
 
 
 def _equivalences(where: tree.Expression, scopes: Scopes) -> tuple[Equivalent, ...]:
-    found: dict[str, Equivalent] = {}
+    equivalents: dict[str, Equivalent] = {}
     for part in where.operands if isinstance(where, tree.And) else (where,):
         for item in part.items if isinstance(part, tree.Equivalence) else ():
             everywhere = all(_has(component, item.attribute, scopes) for component in scopes.components.values())
-            found.setdefault(item.attribute, Equivalent(item.attribute, everywhere))
-    return tuple(found.values())
+            equivalents.setdefault(item.attribute, Equivalent(item.attribute, everywhere))
+    return tuple(equivalents.values())
 
 
 def _has(component: Component, attribute: str, scopes: Scopes) -> bool:

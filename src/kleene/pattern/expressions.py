@@ -181,9 +181,9 @@ def references(node: Node) -> tuple[Reference, ...]:
     try:
         return node._references
     except AttributeError:
-        found = tuple(_references(node))
-        object.__setattr__(node, "_references", found)
-        return found
+        all_references = tuple(_references(node))
+        object.__setattr__(node, "_references", all_references)
+        return all_references
 
 
 def _references(node: Node) -> Iterator[Reference]:

@@ -81,12 +81,12 @@ def in_dependency_order(queries: Sequence[Query], schema: Schema) -> list[tuple[
 
 def bound_in_order(order: Iterable[tuple[int, Query]], schema: Schema) -> list[Placed]:
     """Queries in dependency order, each bound to the streams that it reads and to what those before it make."""
-    made: dict[str, dict[str, ValueType]] = {}
+    composite_types: dict[str, dict[str, ValueType]] = {}
     bound = []
     for place, query in order:
-        one = query.bind(schema.reading(types_read(query, schema)).adding_types(made))
+        one = query.bind(schema.reading(types_read(query, schema)).adding_types(composite_types))
         for name, columns in types_made(one).items():
-            made[name] = {**made.get(name, {}), **columns}
+            composite_types[name] = {**composite_types.get(name, {}), **columns}
         bound.append((place, one))
     return bound
 
@@ -96,15 +96,15 @@ def types_made(query: BoundQuery) -> dict[str, dict[str, ValueType]]:
 
     Those of its matches have the columns of RETURN; those of its timeouts the key, and how far the run came.
     """
-    made: dict[str, dict[str, ValueType]] = {}
+    types: dict[str, dict[str, ValueType]] = {}
     if query.timeouts is not None:
         known = query.schema.columns or {}
         key = {name: known.get(name, ValueType.UNKNOWN) for name in query.partition}
-        made[query.timeouts] = {**key, "reached": ValueType.INT}
+        types[query.timeouts] = {**key, "reached": ValueType.INT}
     if query.into is not None:
         columns = {column.name: column.value.type for column in query.returns or ()}
-        made[query.into] = {**made.get(query.into, {}), **columns}
-    return made
+        types[query.into] = {**types.get(query.into, {}), **columns}
+    return types
 
 
 def families(queries: Sequence[BoundQuery]) -> list[list[int]]:
@@ -118,8 +118,8 @@ def families(queries: Sequence[BoundQuery]) -> list[list[int]]:
             member = owners[member]
         return member
 
-    made = {name for query in queries for name in query.makes}
-    between = made.intersection(name for query in queries for name in query.types)
+    streams = {name for query in queries for name in query.makes}
+    between = streams.intersection(name for query in queries for name in query.types)
     for number, query in enumerate(queries):
         for name in between.intersection((*query.makes, *query.types)):
             owners[family(name)] = family(number)

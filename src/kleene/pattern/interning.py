@@ -20,10 +20,10 @@ _LOCK = Lock()
 
 class _Interning(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = super().__call__(*args, **kwargs)
-        key = (cls, *[_distinct(getattr(made, name)) for name in field_names(cls)])
+        node = super().__call__(*args, **kwargs)
+        key = (cls, *[_distinct(getattr(node, name)) for name in field_names(cls)])
         with _LOCK:
-            return _POOL.setdefault(key, made)
+            return _POOL.setdefault(key, node)
 
 
 @cache
@@ -54,10 +54,10 @@ class Interned(metaclass=_Interning):
         try:
             return self._digest
         except AttributeError:
-            made = blake2b(type(self).__name__.encode(), digest_size=16)
+            hasher = blake2b(type(self).__name__.encode(), digest_size=16)
             for name in field_names(type(self)):
-                made.update(_bytes_of(getattr(self, name)))
-            object.__setattr__(self, "_digest", made.digest())
+                hasher.update(_bytes_of(getattr(self, name)))
+            object.__setattr__(self, "_digest", hasher.digest())
             return self._digest
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -32,10 +32,10 @@ _Clauses = list[dict[Literal, None]]
 
 def clauses_of(condition: Condition, span: Span | None = None) -> tuple[Clause, ...]:
     """The clauses of a condition, without those that another one implies."""
-    found = _absorbed(_distribute(condition, span))
-    if any(not literals for literals in found):
+    disjunctions = _absorbed(_distribute(condition, span))
+    if any(not literals for literals in disjunctions):
         return (Clause((Truth(False),)),)
-    return tuple(Clause(tuple(literals)) for literals in found)
+    return tuple(Clause(tuple(literals)) for literals in disjunctions)
 
 
 def _distribute(condition: Condition, span: Span | None) -> _Clauses:

@@ -378,10 +378,10 @@ def _check_output(parsed: tree.Query, *, lines: bool) -> None:
 
 def _digest(query: Query, schema: Schema, parts: tuple[Component, ...]) -> bytes:
     """What names the query in match ids: its canonical text, its parameters, and the classes that it uses."""
-    made = blake2b(query.canonical.encode(), digest_size=16)
+    hasher = blake2b(query.canonical.encode(), digest_size=16)
     for name, value in sorted((name, value) for name, value in query.params.items() if name in query.parameters):
-        made.update(f"\0{name}={value!r}".encode())
+        hasher.update(f"\0{name}={value!r}".encode())
     for name in sorted({event_class.name for component in parts for event_class in component.classes}):
         if name in schema.classes:
-            made.update(b"\0" + format_declaration(schema.classes[name]).encode())
-    return made.digest()
+            hasher.update(b"\0" + format_declaration(schema.classes[name]).encode())
+    return hasher.digest()

@@ -37,7 +37,7 @@ def query_warnings(query: tree.Query, scopes: Scopes, conditions: Conditions) ->
         *(clause for group in conditions.negative.values() for clause in group),
         *(clause for group in conditions.members.values() for clause in group),
     )
-    found = [
+    warnings = [
         *_constants(clauses, scopes),
         *_contradictions(conditions.positive, scopes),
         *_untested(clauses, scopes),
@@ -45,7 +45,7 @@ def query_warnings(query: tree.Query, scopes: Scopes, conditions: Conditions) ->
         *_untyped_any(query, clauses, scopes),
         *_explosions(query, scopes),
     ]
-    return tuple({(warning.code, warning.span, warning.message): warning for warning in found}.values())
+    return tuple({(warning.code, warning.span, warning.message): warning for warning in warnings}.values())
 
 
 def _span(clause: Clause, scopes: Scopes) -> Span | None:

@@ -86,8 +86,8 @@ class Schema:
         assign(self, "constant_type", constant_type)
         assign(self, "tick", tick)
         assign(self, "clock", self._clock(clock))
-        made = {name: _columns(given) for name, given in (made_types or {}).items()}
-        assign(self, "made_types", MappingProxyType(made))
+        composite_types = {name: _columns(given) for name, given in (made_types or {}).items()}
+        assign(self, "made_types", MappingProxyType(composite_types))
         assign(self, "streams", tuple((name, tuple(columns)) for name, columns in streams))
         assign(self, "_key", self._make_key())
 
@@ -132,8 +132,8 @@ class Schema:
     @property
     def unordered(self) -> frozenset[str]:
         """The columns that order nothing: whole events in composite ones, which are made in the order of these."""
-        made = (column for attributes in self.made_types.values() for column in attributes.items())
-        return frozenset(name for name, kind in made if kind is ValueType.OTHER)
+        columns = (column for attributes in self.made_types.values() for column in attributes.items())
+        return frozenset(name for name, kind in columns if kind is ValueType.OTHER)
 
     @property
     def closed(self) -> bool:
@@ -153,8 +153,8 @@ class Schema:
         known = self.columns or {}
         attributes = {name: self._column_type(name) for name in self.own_columns}
         for name, kind in declared.items():
-            found = known.get(name, ValueType.UNKNOWN)
-            attributes[name] = kind if found is ValueType.UNKNOWN else found
+            column_type = known.get(name, ValueType.UNKNOWN)
+            attributes[name] = kind if column_type is ValueType.UNKNOWN else column_type
         return attributes
 
     def has(self, type_name: str | None, attribute: str) -> bool:
@@ -183,27 +183,27 @@ class Schema:
         columns = {name: kind for name, kind in columns.items() if name != STREAM}
         return _replaced(self, columns=columns, clock=clock)
 
-    def _check_clock(self, found: Clock) -> None:
+    def _check_clock(self, actual: Clock) -> None:
         """What was declared of the time column must be what it holds."""
         declared = self.clock.kind
-        if ClockKind.UNKNOWN not in (declared, found.kind) and declared is not found.kind:
+        if ClockKind.UNKNOWN not in (declared, actual.kind) and declared is not actual.kind:
             raise BadTimeColumn(
-                f"`{self.time}` is declared to hold {declared.value}, but it holds {found.kind.value}",
+                f"`{self.time}` is declared to hold {declared.value}, but it holds {actual.kind.value}",
                 hint="a tick is declared for integer time columns only",
             )
 
     def _check_attributes(self, columns: Mapping[str, ValueType]) -> None:
         for name, attributes in self.types.items():
             for attribute, declared in attributes.items():
-                found = columns.get(attribute)
-                if found is None:
+                actual = columns.get(attribute)
+                if actual is None:
                     raise MissingColumn(
                         f"type {name} declares `{attribute}`, but the events have no such column",
                         hint=did_you_mean(attribute, columns),
                     )
-                if not comparable(declared, found, "="):
+                if not comparable(declared, actual, "="):
                     raise BadDeclaration(
-                        f"type {name} declares `{attribute}` as {declared.value}, but the column holds {found.value}"
+                        f"type {name} declares `{attribute}` as {declared.value}, but the column holds {actual.value}"
                     )
 
     def adding_types(self, types: Mapping[str, Mapping[str, ValueType]]) -> Schema:
