@@ -14,25 +14,25 @@ from kleene.pattern.schema import IDENTITY, LAST_TIE, START, TYPE, Schema
 from kleene.pattern.types import ValueType
 
 
-def composite_rows(query: BoundQuery, made: pa.Table, columns: pa.Schema) -> pa.Table:
+def composite_rows(query: BoundQuery, matches: pa.Table, columns: pa.Schema) -> pa.Table:
     """The events that a query makes (semantics §1), with what only those who read them must know.
 
-    made      its matches, with their events in lists
+    matches   those of the query, with their events in lists
     columns   those of the input
     """
     schema = query.schema
     name = pa.scalar(query.into)
     own = {
-        schema.type: pa.repeat(name.cast(_type_of_types(schema, columns)), made.num_rows),
-        schema.time: made.column("end"),
-        schema.start or START: made.column("start"),
-        IDENTITY: made.column("match_id"),
+        schema.type: pa.repeat(name.cast(_type_of_types(schema, columns)), matches.num_rows),
+        schema.time: matches.column("end"),
+        schema.start or START: matches.column("start"),
+        IDENTITY: matches.column("match_id"),
     }
     if schema.tie_breaker is not None:
-        own[schema.tie_breaker] = made.column(LAST_TIE)
-    own |= {column.name: made.column(column.name) for column in query.returns or ()}
+        own[schema.tie_breaker] = matches.column(LAST_TIE)
+    own |= {column.name: matches.column(column.name) for column in query.returns or ()}
     if schema.constant_type is not None:
-        own[TYPE] = pa.repeat(name, made.num_rows)
+        own[TYPE] = pa.repeat(name, matches.num_rows)
     return pa.table(own)
 
 
@@ -76,8 +76,8 @@ def beside_composites(table: pa.Table, schema: Schema) -> pa.Table:
     return table
 
 
-def with_composites(table: pa.Table, made: Sequence[tuple[str, pa.Table]]) -> pa.Table:
+def with_composites(table: pa.Table, composites: Sequence[tuple[str, pa.Table]]) -> pa.Table:
     """The input with the composite events of streams below, so that row numbers name all of them."""
-    if not made:
+    if not composites:
         return table
-    return concatenated([("the events", table), *made], hint="call it otherwise in RETURN: `… AS another_name`")
+    return concatenated([("the events", table), *composites], hint="call it otherwise in RETURN: `… AS another_name`")

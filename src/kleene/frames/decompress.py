@@ -116,8 +116,8 @@ def _in_utc(kind: Any) -> Callable[[Any], Any] | None:
     if name == "ArrayType" and (of_one := _in_utc(kind.elementType)) is not None:
         return lambda values: None if values is None else [of_one(value) for value in values]
     if name == "StructType":
-        found = ((field.name, _in_utc(field.dataType)) for field in kind.fields)
-        parts = {field: of_part for field, of_part in found if of_part is not None}
+        fields = ((field.name, _in_utc(field.dataType)) for field in kind.fields)
+        parts = {field: of_part for field, of_part in fields if of_part is not None}
         if parts:
             return lambda row: row and {**row, **{field: of_part(row[field]) for field, of_part in parts.items()}}
     return None

@@ -26,14 +26,14 @@ Parser = Callable[[str], Any]
 
 def declared_types(schema: Schema) -> dict[str, ValueType]:
     """The type of each column that the schema declares; columns that two types declare differently have none."""
-    found: dict[str, set[ValueType]] = {}
+    kinds_by_name: dict[str, set[ValueType]] = {}
     for attributes in schema.types.values():
         for name, kind in attributes.items():
-            found.setdefault(name, set()).add(kind)
+            kinds_by_name.setdefault(name, set()).add(kind)
     if schema.clock.kind is not ClockKind.UNKNOWN:
         times = ValueType.ZONED if schema.clock.zoned else ValueType.TIMESTAMP
-        found[schema.time] = {ValueType.INT if schema.clock.kind is ClockKind.TICKS else times}
-    known = {name: kinds - {ValueType.UNKNOWN} for name, kinds in found.items()}
+        kinds_by_name[schema.time] = {ValueType.INT if schema.clock.kind is ClockKind.TICKS else times}
+    known = {name: kinds - {ValueType.UNKNOWN} for name, kinds in kinds_by_name.items()}
     return {name: kinds.pop() for name, kinds in known.items() if len(kinds) == 1}
 
 
@@ -58,9 +58,9 @@ def fitted(read: TextTable, schema: Schema) -> tuple[pa.Table, list[BadRow]]:
     for name in table.column_names:
         column = table.column(name)
         parsers = _parsers(value_type(column.type), kinds.get(name), is_time=name in times)
-        made = _parse(column, parsers, name, reasons) if parsers else _cast(column, kinds.get(name))
-        if made is not column:
-            table = table.set_column(table.column_names.index(name), name, made)
+        typed_column = _parse(column, parsers, name, reasons) if parsers else _cast(column, kinds.get(name))
+        if typed_column is not column:
+            table = table.set_column(table.column_names.index(name), name, typed_column)
     if table.num_rows:
         for role, name in (("time", schema.time), ("start", schema.start), ("tie-breaker", schema.tie_breaker)):
             if name is not None and name in table.column_names:
@@ -197,8 +197,8 @@ def _in_microseconds(table: pa.Table) -> pa.Table:
     for place, entry in enumerate(table.schema):
         if pa.types.is_timestamp(entry.type) and entry.type.unit != "us":
             try:
-                made = pc.cast(table.column(place), pa.timestamp("us", entry.type.tz))
+                column = pc.cast(table.column(place), pa.timestamp("us", entry.type.tz))
             except pa.ArrowInvalid:
                 continue
-            table = table.set_column(place, entry.name, made)
+            table = table.set_column(place, entry.name, column)
     return table

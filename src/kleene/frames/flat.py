@@ -133,13 +133,13 @@ def _united(events: Iterable[pa.DataType]) -> list[pa.Field]:
 
 def _fresh(names: Iterable[str], taken: set[str], prefix: str) -> list[str]:
     given = list(names)
-    found: list[str] = []
+    new_names: list[str] = []
     for name in given:
         new = name
-        while new in taken or new in found or (new != name and new in given):
+        while new in taken or new in new_names or (new != name and new in given):
             new = prefix + new
-        found.append(new)
-    return found
+        new_names.append(new)
+    return new_names
 
 
 # Arrow and what becomes it -------------------------------------------------------------------------------------------
@@ -228,13 +228,13 @@ def _events(names: pa.Array, positions: pa.Array, events: pa.Array, layout: Flat
 
 
 def _carried(table: pa.Table, layout: FlatLayout) -> list[pa.Array]:
-    found = []
+    columns = []
     for name, path, _ in layout.carried:
         column = table.column(name).combine_chunks()
         for part in path:
             column = column.flatten()[column.type.get_field_index(part)]
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _named(columns: Sequence[Any], layout: FlatLayout) -> pa.Table:

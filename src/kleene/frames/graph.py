@@ -133,7 +133,7 @@ class _Steps:
 
     def _reached(self, nodes: Iterable[int]) -> list[_Step]:
         """The places that can come next. Where one match has more events for a variable, the other is first."""
-        found: dict[Place, list[int]] = {}
+        nodes_at: dict[Place, list[int]] = {}
         seen: set[int] = set()
         pending = list(nodes)
         while pending:
@@ -145,5 +145,5 @@ class _Steps:
                 if place[0] == SILENT:
                     pending.append(node)
                 else:
-                    found.setdefault(place, []).append(node)
-        return [(place, tuple(found[place])) for place in sorted(found, key=lambda place: (-place[0], place[1]))]
+                    nodes_at.setdefault(place, []).append(node)
+        return [(place, tuple(nodes_at[place])) for place in sorted(nodes_at, key=lambda place: (-place[0], place[1]))]

@@ -22,9 +22,9 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, null: float = 0) -> npt.NDArray
     """
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     parts = [_values(chunk, null) for chunk in chunks]
-    made = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, column.type.to_pandas_dtype()), *parts])
-    made.flags.writeable = False
-    return made
+    numbers = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, column.type.to_pandas_dtype()), *parts])
+    numbers.flags.writeable = False
+    return numbers
 
 
 def to_arrow(values: npt.NDArray[Any], missing: Flags | None = None) -> pa.Array:

@@ -64,8 +64,10 @@ def columns_of_input(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     schema = query.schema
     if not schema.streams or schema.columns is None:
         return shown(columns)
-    made = {name for attributes in schema.made_types.values() for name in attributes}
-    return pa.schema([field for field in shown(columns) if field.name in schema.columns or field.name in made])
+    composite_columns = {name for attributes in schema.made_types.values() for name in attributes}
+    return pa.schema(
+        [field for field in shown(columns) if field.name in schema.columns or field.name in composite_columns]
+    )
 
 
 def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:

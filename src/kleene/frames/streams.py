@@ -20,9 +20,9 @@ from kleene.pattern.types import ValueType
 
 def reads(queries: Sequence[Query], schema: Schema) -> tuple[str, ...]:
     """The event types that queries name, classes resolved, without those that one of them makes."""
-    made = {name for query in queries for name in streams_made(query)}
+    own_streams = {name for query in queries for name in streams_made(query)}
     names = dict.fromkeys(name for query in queries for name in types_read(query, schema))
-    return tuple(name for name in names if name not in made)
+    return tuple(name for name in names if name not in own_streams)
 
 
 def to_table(events: Any, schema: Schema, wanted: tuple[str, ...] | None = None) -> tuple[pa.Table, Schema]:

@@ -51,12 +51,12 @@ def supermarket(events: int, seed: int) -> Supermarket:
     """So many events, the same for the same seed."""
     if events < MINIMUM:
         raise ValueError(f"a supermarket has at least {MINIMUM} events")
-    made = _Maker(Random(seed))
+    maker = _Maker(Random(seed))
     days = -(-events // _EVENTS_A_DAY)
     for day in range(days):
-        made.day(_FIRST_DAY + timedelta(days=day), events * (day + 1) // days - len(made.events))
-    rows = sorted(made.events, key=lambda event: (event["ts"], str(event["type"]), str(event.get("id"))))
-    return Supermarket(_table(rows, _COLUMNS), _table(made.planted, _CASES))
+        maker.day(_FIRST_DAY + timedelta(days=day), events * (day + 1) // days - len(maker.events))
+    rows = sorted(maker.events, key=lambda event: (event["ts"], str(event["type"]), str(event.get("id"))))
+    return Supermarket(_table(rows, _COLUMNS), _table(maker.planted, _CASES))
 
 
 def _table(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:

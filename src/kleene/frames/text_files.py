@@ -32,8 +32,8 @@ class TextTable:
     @cached_property
     def lines(self) -> Sequence[int] | None:
         """The line of each row of the table; None where rows and lines do not correspond."""
-        found = self.find_lines()
-        return found if found is not None and len(found) == self.table.num_rows else None
+        numbers = self.find_lines()
+        return numbers if numbers is not None and len(numbers) == self.table.num_rows else None
 
     def line(self, row: int) -> int | None:
         return None if self.lines is None else self.lines[row]

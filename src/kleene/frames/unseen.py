@@ -29,8 +29,8 @@ def with_named_columns(events: Any, queries: Sequence[Query], schema: Schema | N
     streams = events.values() if kind_of(events) is FrameKind.STREAMS else (events,)
     if not streams or not all(map(_says_nothing, streams)):
         return events
-    made = [_with_time(events, queries, declared_together(schema or Schema(), queries), time) for time in _TIMES]
-    return next((tables for tables in made if _binds(tables, queries, schema)), made[0])
+    candidates = [_with_time(events, queries, declared_together(schema or Schema(), queries), time) for time in _TIMES]
+    return next((tables for tables in candidates if _binds(tables, queries, schema)), candidates[0])
 
 
 def _says_nothing(events: Any) -> bool:

@@ -52,19 +52,19 @@ class Assignments:
         assert isinstance(pattern, Sequence | Conjunction)
         parts = [part for part in pattern.parts if not _is_later(part)]
         ordered = isinstance(pattern, Sequence)
-        found: list[Selected] = [{}]
+        assignments: list[Selected] = [{}]
         previous: Pattern | None = None
         for part in parts:
             options = self.assign(part)
-            found = [
+            assignments = [
                 {**left, **right}
-                for left in found
+                for left in assignments
                 for right in options
                 if self.fits(left, right, previous if ordered else None)
             ]
-            self.limits.check_runs(len(found))
+            self.limits.check_runs(len(assignments))
             previous = part
-        return found
+        return assignments
 
     def fits(self, left: Selected, right: Selected, previous: Pattern | None) -> bool:
         """An event fills one place; a sequence goes by Before; what is known already must hold."""

@@ -52,13 +52,13 @@ class Automaton:
         matches: dict[Run, None] = {}
         runs: dict[Run, None] = {}
         for step in self.timeline.steps:
-            made = dict.fromkeys(move for run in runs for move in self.moves(run, step))
-            made.update(dict.fromkeys(self.starts(step)))
+            new_runs = dict.fromkeys(move for run in runs for move in self.moves(run, step))
+            new_runs.update(dict.fromkeys(self.starts(step)))
             stayed = [run for run in runs if self.stays(run, step)]
             if self.query.timeouts is not None:
-                self.history.update(made)
-            matches.update(dict.fromkeys(run for run in made if self.is_match(run)))
-            runs = dict.fromkeys([*stayed, *(run for run in made if self.goes_on(run))])
+                self.history.update(new_runs)
+            matches.update(dict.fromkeys(run for run in new_runs if self.is_match(run)))
+            runs = dict.fromkeys([*stayed, *(run for run in new_runs if self.goes_on(run))])
             self.limits.check_runs(len(runs))
             self.limits.check_matches(len(matches))
         return [self.match(run) for run in matches]

@@ -32,10 +32,10 @@ class Compressed:
 
 def compress(matches: Sequence[Match], timeline: ReferenceTimeline, hashes: dict[ReferenceEvent, int]) -> Compressed:
     """What one event completes stands in one graph (SASE+ §4.2). Matches come in canonical order."""
-    found: dict[ReferenceEvent, list[int]] = {}
+    places_by_event: dict[ReferenceEvent, list[int]] = {}
     for place, match in enumerate(matches):
-        found.setdefault(match.last(timeline), []).append(place)
-    groups = sorted(found.items(), key=lambda group: timeline.rank[group[0]])
+        places_by_event.setdefault(match.last(timeline), []).append(place)
+    groups = sorted(places_by_event.items(), key=lambda group: timeline.rank[group[0]])
     draft = _GraphDraft()
     for _, places in groups:
         draft.add({_sequence(matches[place], timeline) for place in places})
@@ -79,13 +79,13 @@ class _GraphDraft:
     def _nodes(self, sequences: Iterable[Sequence_]) -> list[int]:
         """The nodes at which these sequences end; the empty one is the beginning."""
         before: dict[tuple[int, int], set[Sequence_]] = {}
-        made = []
+        nodes = []
         for sequence in sequences:
             if sequence:
                 before.setdefault(sequence[-1], set()).add(sequence[:-1])
             else:
-                made.append(BEGINNING)
-        return made + [self._node(last, frozenset(before[last])) for last in sorted(before)]
+                nodes.append(BEGINNING)
+        return nodes + [self._node(last, frozenset(before[last])) for last in sorted(before)]
 
     def _node(self, place: tuple[int, int], before: frozenset[Sequence_]) -> int:
         if (place, before) not in self.known:

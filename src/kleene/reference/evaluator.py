@@ -114,14 +114,14 @@ def reference_results(
         result = evaluate(bound, [*own, *read], limits or Limits(), bad, lasting=lasting)
         if bound.into is not None:
             result = replace(result, first_made=following)
-            made = _composites(result, known, following)
-            following += len(made)
-            composites.setdefault(bound.into, []).extend(made)
+            new_events = _composites(result, known, following)
+            following += len(new_events)
+            composites.setdefault(bound.into, []).extend(new_events)
         if bound.timeouts in wanted:
             result = replace(result, first_late=following)
-            made = _timeout_events(result, known, following)
-            following += len(made)
-            composites.setdefault(str(bound.timeouts), []).extend(made)
+            new_events = _timeout_events(result, known, following)
+            following += len(new_events)
+            composites.setdefault(str(bound.timeouts), []).extend(new_events)
         results[place_] = result
     return [results[number] for number in range(len(queries))]
 
@@ -154,15 +154,15 @@ def evaluate(
     stream = list(events)
     names = query.columns_compared({name for event in stream for name in event.values})
     timeline = ReferenceTimeline.of(stream, query.schema, names, query.partition)
-    found: dict[Any, Match] = {}
+    matches_by_identity: dict[Any, Match] = {}
     histories: list[tuple[tuple[str, ...], Run]] = []
     for pattern in query.alternatives:
         matches, runs = _positive_matches(query, pattern, timeline, limits)
         histories += runs
         for match in matches:
             if survives_negation(query, pattern, match, timeline):
-                found.setdefault(match.identity, match)
-    every = in_order(found.values(), timeline)
+                matches_by_identity.setdefault(match.identity, match)
+    every = in_order(matches_by_identity.values(), timeline)
     chosen = non_overlapping(query, every, timeline) if query.output is OutputMode.NON_OVERLAP else every
     hashes = event_hashes(timeline)
     shared = compress(chosen, timeline, hashes) if query.output is OutputMode.COMPRESSED else None
@@ -217,26 +217,26 @@ def _event(row: Row, first: int, identity: str | None) -> ReferenceEvent:
 def _composites(result: Result, schema: Schema, first: int) -> list[ReferenceEvent]:
     """The composite events that a query makes: type S, the RETURN columns, start and end of its positive events."""
     assert result.query.into is not None
-    made = []
-    found = zip(result.matches, result.ids, result.returned, result.lasts, strict=True)
-    for place_, (match, identity, values, last) in enumerate(found):
+    composites = []
+    rows = zip(result.matches, result.ids, result.returned, result.lasts, strict=True)
+    for place_, (match, identity, values, last) in enumerate(rows):
         own = {schema.type: result.query.into, schema.time: last.values.get(schema.time)}
         if schema.start is not None:
             own[schema.start] = min(match.events, key=lambda event: event.start).values.get(schema.start)
         if schema.tie_breaker is not None:
             own[schema.tie_breaker] = last.tie
-        made.append(
+        composites.append(
             ReferenceEvent(
                 first + place_, result.query.into, match.start, match.end, last.tie, {**own, **values}, identity
             )
         )
-    return made
+    return composites
 
 
 def _timeout_events(result: Result, schema: Schema, first: int) -> list[ReferenceEvent]:
     """The events that a query makes of its timeouts: the key and how far the run came, when its window closed."""
     query = result.query
-    made: list[ReferenceEvent] = []
+    timeout_events: list[ReferenceEvent] = []
     for timeout in result.late:
         if timeout.closed is None:
             continue
@@ -252,7 +252,9 @@ def _timeout_events(result: Result, schema: Schema, first: int) -> list[Referenc
         if schema.tie_breaker is not None:
             values[schema.tie_breaker] = timeout.last.values.get(schema.tie_breaker)
         span = timeout.prefix.start, timeout.closed
-        made.append(
-            ReferenceEvent(first + len(made), query.timeouts, *span, timeout.last.tie, values, timeout.identity)
+        timeout_events.append(
+            ReferenceEvent(
+                first + len(timeout_events), query.timeouts, *span, timeout.last.tie, values, timeout.identity
+            )
         )
-    return made
+    return timeout_events

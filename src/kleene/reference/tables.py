@@ -83,9 +83,9 @@ def many_table(results: Sequence[Result], table: pa.Table) -> pa.Table:
 
 def with_composites(results: Sequence[Result], table: pa.Table) -> pa.Table:
     """The input with the composite events that queries made of it below, so that row numbers name all of them."""
-    made = [(result.first_made, result.query.into, result) for result in results]
-    made += [(result.first_late, None, result) for result in results]
-    for _, into, result in sorted((one for one in made if one[0] is not None), key=lambda one: one[0] or 0):
+    sources = [(result.first_made, result.query.into, result) for result in results]
+    sources += [(result.first_late, None, result) for result in results]
+    for _, into, result in sorted((one for one in sources if one[0] is not None), key=lambda one: one[0] or 0):
         if into is not None:
             matches = match_table(replace(result, query=result.query.listing()), table)
             rows = composite_rows(result.query, matches, table.schema)
