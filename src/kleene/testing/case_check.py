@@ -47,11 +47,11 @@ def check_case(case: Case, executor: Executor) -> None:
     if case.error is not None:
         raise AssertionError(f"{_title(case)}: expected {case.error.code}, got {len(observed.matches)} matches")
     assert case.expected is not None
-    found, wanted = Counter(_described(case, observed)), Counter(case.expected)
-    if found != wanted:
+    actual, wanted = Counter(_described(case, observed)), Counter(case.expected)
+    if actual != wanted:
         raise AssertionError(
-            f"{_title(case)}\nwhy: {case.why}\nmissing: {_show((wanted - found).elements())}\n"
-            f"unexpected: {_show((found - wanted).elements())}"
+            f"{_title(case)}\nwhy: {case.why}\nmissing: {_show((wanted - actual).elements())}\n"
+            f"unexpected: {_show((actual - wanted).elements())}"
         )
     if not case.warnings <= observed.warnings:
         raise AssertionError(f"{_title(case)}: expected warnings {case.warnings}, got {observed.warnings}")
@@ -104,9 +104,9 @@ def _labelled(case: Case, row: Mapping[str, Any], *, drop_absent: bool = False) 
 
 def _labelled_timeout(case: Case, row: Mapping[str, Any]) -> tuple[Any, ...]:
     """A prefix, and when its window closed where the case says so."""
-    told = any(name == "closed" for expected in case.timeouts or () for name, _ in expected)
+    shows_closed = any(name == "closed" for expected in case.timeouts or () for name, _ in expected)
     prefix = _labelled(case, {name: rows for name, rows in row.items() if name != "closed"}, drop_absent=True)
-    return tuple(sorted((*prefix, ("closed", row["closed"])))) if told else prefix
+    return tuple(sorted((*prefix, ("closed", row["closed"])))) if shows_closed else prefix
 
 
 def _label(labels: list[str], row: int) -> str:

@@ -105,18 +105,18 @@ def _sections(path: Path) -> Iterator[_Sections]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("#"):
             continue
-        found = _SECTION.match(line)
-        if found is None:
+        heading = _SECTION.match(line)
+        if heading is None:
             if line.strip() and not line.startswith((" ", "\t")):
                 raise BadDeclaration(f"{path.name}:{number}: `{line.strip()[:30]}` opens no section of a case")
             lines.append(line)
             continue
         close()
-        section, lines = found[1], [found[2]] if found[2] else []
+        section, lines = heading[1], [heading[2]] if heading[2] else []
         if section == "case":
             if current is not None:
                 yield current
-            current, section = _Sections(found[2].strip(), f"{path.stem}:{number}"), ""
+            current, section = _Sections(heading[2].strip(), f"{path.stem}:{number}"), ""
     close()
     if current is not None:
         yield current
@@ -151,11 +151,11 @@ def _case(sections: _Sections) -> Case:
 
 def _expected_error(lines: list[str]) -> ExpectedError | None:
     for place, line in enumerate(lines):
-        found = _ERROR.match(line.strip())
-        if found is not None:
+        match = _ERROR.match(line.strip())
+        if match is not None:
             hint = next((rest[5:].strip() for rest in lines[place + 1 :] if rest.startswith("hint:")), None)
             return ExpectedError(
-                found[1], int(found[2]) if found[2] else None, int(found[3]) if found[3] else None, hint
+                match[1], int(match[2]) if match[2] else None, int(match[3]) if match[3] else None, hint
             )
         if line.startswith("error:"):
             raise BadDeclaration(f"cannot read `{line}`")
@@ -213,28 +213,28 @@ def _rows(text: str, schema: Schema, *, typed: bool) -> Iterator[tuple[str, dict
     position = 0
     text = text.strip()
     while position < len(text):
-        found = _EVENT.match(text, position)
-        if found is None:
+        match = _EVENT.match(text, position)
+        if match is None:
             raise BadDeclaration(f"cannot read the event at `{text[position : position + 30]}`")
-        position = found.end()
+        position = match.end()
         while position < len(text) and text[position].isspace():
             position += 1
-        yield found["label"], _row(found, schema, typed)
+        yield match["label"], _row(match, schema, typed)
 
 
-def _row(found: re.Match[str], schema: Schema, typed: bool) -> dict[str, Any]:
-    label = found["label"]
+def _row(match: re.Match[str], schema: Schema, typed: bool) -> dict[str, Any]:
+    label = match["label"]
     letters = re.match(r"[A-Za-z_]+", label)
     digits = re.search(r"\d+\Z", label)
     row: dict[str, Any] = {}
     if typed and schema.constant_type is None:
-        kind = found["type"] or (letters[0].upper() if letters else label)
+        kind = match["type"] or (letters[0].upper() if letters else label)
         row[schema.type] = None if kind == "-" else kind.strip("`")
-    start = None if found["start"] is None else _value(found["start"])
-    end = start if found["end"] is None else _value(found["end"])
+    start = None if match["start"] is None else _value(match["start"])
+    end = start if match["end"] is None else _value(match["end"])
     row[schema.time] = end if end is not None else int(digits[0]) if digits else None
     if schema.start is not None:
         row[schema.start] = start if start is not None else row[schema.time]
-    for name, value in _ATTRIBUTE.findall(found["attributes"] or ""):
+    for name, value in _ATTRIBUTE.findall(match["attributes"] or ""):
         row[name.strip("`")] = _value(value)
     return row

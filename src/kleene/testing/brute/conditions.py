@@ -164,11 +164,11 @@ class Identifiers:
     owners: Mapping[str, str]
 
     def of(self, clause: Clause) -> set[tuple[str, Phase]]:
-        found: set[tuple[str, Phase]] = set()
+        identifiers: set[tuple[str, Phase]] = set()
         for test in clause:
-            found.update(self._below(test.left))
-            found.update(self._below(test.right))
-        return found
+            identifiers.update(self._below(test.left))
+            identifiers.update(self._below(test.right))
+        return identifiers
 
     def _below(self, expression: tree.Expression) -> Iterator[tuple[str, Phase]]:
         match expression:

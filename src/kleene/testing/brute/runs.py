@@ -107,5 +107,5 @@ class BruteRun:
         named = self.question.identifiers.of(clause)
         if any(phase is Phase.TAKE and name not in place_of for name, phase in named):
             return None
-        found = [(place_of[name], phase) for name, phase in named if name in place_of]
-        return max(found, default=None)
+        places = [(place_of[name], phase) for name, phase in named if name in place_of]
+        return max(places, default=None)

@@ -139,10 +139,10 @@ class _CaseDraft:
     def _conditions(self) -> list[str]:
         if any(part.variable is None for part in self.parts):
             return []
-        found = [self._condition() for _ in range(self.rng.choice(self.plan.conditions))]
+        conditions = [self._condition() for _ in range(self.rng.choice(self.plan.conditions))]
         if self.luck(self.plan.equivalence):
-            found.insert(self.rng.randint(0, len(found)), self._equivalence())
-        return [condition for condition in found if condition]
+            conditions.insert(self.rng.randint(0, len(conditions)), self._equivalence())
+        return [condition for condition in conditions if condition]
 
     def _equivalence(self) -> str:
         names = [n for n in ("id", "id", "id", "x") if all(self._has_surely(part, n) for part in self.parts)]
