@@ -23,8 +23,8 @@ generate_app = typer.Typer(help="Make events to try queries on.", no_args_is_hel
 app.add_typer(generate_app, name="generate")
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(show: bool) -> None:
+    if show:
         version()
         raise typer.Exit
 

@@ -221,8 +221,8 @@ def _bounds() -> dict[tuple[str, str], str]:
         lines = metadata.requires("kleene") or []
     except metadata.PackageNotFoundError:
         return {}
-    found = (_REQUIREMENT.match(line) for line in lines)
-    return {(match[1], match[3] or ""): match[2].strip() for match in found if match}
+    matches = (_REQUIREMENT.match(line) for line in lines)
+    return {(match[1], match[3] or ""): match[2].strip() for match in matches if match}
 
 
 def _satisfies(version: str, bounds: str) -> bool:

@@ -50,5 +50,5 @@ def explained(request: ExplainRequest) -> str:
         declared = schema.declaring(query.tree.declarations)
         events = events_from(request.events, declared, request.input_format, request.separator).events
     settings = Settings(without=frozenset(request.without))
-    made = explain_query(query, schema=schema, events=events, settings=settings, analyze=request.analyze)
-    return made.mermaid.rstrip("\n") if request.mermaid else made.text
+    explanation = explain_query(query, schema=schema, events=events, settings=settings, analyze=request.analyze)
+    return explanation.mermaid.rstrip("\n") if request.mermaid else explanation.text

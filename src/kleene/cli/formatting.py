@@ -79,13 +79,13 @@ def formatted(text: str) -> str:
 
 
 def _head(text: str) -> str:
-    found = _HEAD.match(text)
-    return "" if found is None else found[0]
+    match = _HEAD.match(text)
+    return "" if match is None else match[0]
 
 
 def _inner_comment(text: str) -> int | None:
     """The line of the first comment that is not above the query."""
-    for found in _COMMENTS.finditer(text, len(_head(text))):
-        if found["comment"] is not None:
-            return text.count("\n", 0, found.start()) + 1
+    for match in _COMMENTS.finditer(text, len(_head(text))):
+        if match["comment"] is not None:
+            return text.count("\n", 0, match.start()) + 1
     return None

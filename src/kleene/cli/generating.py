@@ -11,10 +11,10 @@ from kleene.frames.supermarket import supermarket
 
 
 def generate(events: int, seed: int, output: Path, format: str | None, planted: Path | None) -> None:
-    made = supermarket(events, seed)
-    write_table(made.events, output, format)
+    market = supermarket(events, seed)
+    write_table(market.events, output, format)
     if planted is not None:
-        write_table(made.planted, planted)
-    cases = Counter(made.planted.column("case").to_pylist())
+        write_table(market.planted, planted)
+    cases = Counter(market.planted.column("case").to_pylist())
     hidden = ", ".join(f"{count} {case}" for case, count in cases.items())
-    print(f"{made.events.num_rows:,} events in {output}; hidden in them: {hidden}", file=sys.stderr)
+    print(f"{market.events.num_rows:,} events in {output}; hidden in them: {hidden}", file=sys.stderr)

@@ -71,18 +71,18 @@ def match_files(request: MatchRequest) -> None:
             from kleene.cli.on_spark import find_on_spark
 
             _report_unseen_types(events, queries, schema)
-            made = find_on_spark(events, given.parquet, query, schema, declared)
+            query_outputs = find_on_spark(events, given.parquet, query, schema, declared)
         else:
-            made = outputs(events, query, schema=schema)
+            query_outputs = outputs(events, query, schema=schema)
     seconds = time.perf_counter() - began
-    bad = [*given.bad_rows, *(("", row) for row in _bad_rows(made.bad_rows))]
-    _write_matches(made.matches, declared, request)
+    bad = [*given.bad_rows, *(("", row) for row in _bad_rows(query_outputs.bad_rows))]
+    _write_matches(query_outputs.matches, declared, request)
     if request.timeouts is not None:
-        write_table(made.timeouts, request.timeouts)
+        write_table(query_outputs.timeouts, request.timeouts)
     if request.bad_rows is not None:
         write_table(_bad_row_table(bad), request.bad_rows)
-    count = given.count - made.bad_rows.num_rows
-    _summarise(count, bad, made.matches.num_rows, seconds, several_files=len(request.events) > 1)
+    count = given.count - query_outputs.bad_rows.num_rows
+    _summarise(count, bad, query_outputs.matches.num_rows, seconds, several_files=len(request.events) > 1)
     if request.why:
         _say_why(events, queries, schema)
 

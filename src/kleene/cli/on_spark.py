@@ -47,12 +47,12 @@ def find_on_spark(
     tables = events if isinstance(events, Mapping) else {"": events}
     with ExitStack() as stack:
         frames = {name: _frame(session, table, files.get(name, ()), stack) for name, table in tables.items()}
-        made = outputs(frames if isinstance(events, Mapping) else frames[""], query, schema=schema)
-        timeouts = None if made.timeouts is None else made.timeouts.toArrow()
+        query_outputs = outputs(frames if isinstance(events, Mapping) else frames[""], query, schema=schema)
+        timeouts = None if query_outputs.timeouts is None else query_outputs.timeouts.toArrow()
         # Another pass over the events, which can be told to find nothing.
         perhaps_bad = any(_may_hold_bad_rows(table, declared) for table in tables.values())
-        bad = made.bad_rows.toArrow() if perhaps_bad else _NO_BAD_ROWS.empty_table()
-        return Outputs(made.matches.toArrow(), timeouts, bad)
+        bad = query_outputs.bad_rows.toArrow() if perhaps_bad else _NO_BAD_ROWS.empty_table()
+        return Outputs(query_outputs.matches.toArrow(), timeouts, bad)
 
 
 def _may_hold_bad_rows(table: pa.Table, declared: Schema) -> bool:

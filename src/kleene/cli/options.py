@@ -28,12 +28,12 @@ class Runtime(StrEnum):
     spark = "spark"
 
 
-def _verbose(asked: bool) -> bool:
+def _verbose(verbose: bool) -> bool:
     from kleene.cli.running import show_logging
 
-    if asked:
+    if verbose:
         show_logging(verbose=True)
-    return asked
+    return verbose
 
 
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show what Kleene logs, on stderr.", callback=_verbose)]

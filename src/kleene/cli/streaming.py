@@ -61,12 +61,12 @@ class StreamConsole(Console):
 
 def line(batch: BatchMeasures, totals: Totals) -> str:
     """A batch in one line."""
-    made = batch.made
-    matches, timeouts = (sum(made.outputs[kind].values()) for kind in ("matches", "timeouts"))
+    counts = batch.made
+    matches, timeouts = (sum(counts.outputs[kind].values()) for kind in ("matches", "timeouts"))
     parts = [f"{batch.rate:,.0f} events/s", *_time(batch), *_held(totals), counted(matches, "match", "matches")]
     parts += [counted(timeouts, "timeout")] if timeouts else []
-    parts += [f"{made.late:,} late", f"{made.bad_rows:,} bad", f"in {batch.seconds:.1f} s"]
-    return f"batch {made.batch}: {', '.join(parts)}"
+    parts += [f"{counts.late:,} late", f"{counts.bad_rows:,} bad", f"in {batch.seconds:.1f} s"]
+    return f"batch {counts.batch}: {', '.join(parts)}"
 
 
 def table(batch: BatchMeasures, totals: Totals) -> Group:
@@ -76,18 +76,18 @@ def table(batch: BatchMeasures, totals: Totals) -> Group:
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     kinds = ["matches", *(kind for kind in ("timeouts", "compressed") if any(totals.of(kind).values()))]
-    made.add_column("query")
+    grid.add_column("query")
     for kind in kinds:
-        made.add_column(kind, justify="right")
+        grid.add_column(kind, justify="right")
     for name in batch.made.outputs["matches"]:
-        made.add_row(Text(name), *(f"{totals.of(kind).get(name, 0):,}" for kind in kinds))
+        grid.add_row(Text(name), *(f"{totals.of(kind).get(name, 0):,}" for kind in kinds))
     now = ", ".join(
         [f"batch {batch.made.batch}: {batch.rate:,.0f} events/s", *_time(batch), f"in {batch.seconds:.1f} s"]
     )
     sums = [counted(totals.rows, "row"), f"{totals.late:,} late", f"{totals.bad_rows:,} bad", *_held(totals)]
-    return Group(made, Text(now), Text(", ".join(sums)))
+    return Group(grid, Text(now), Text(", ".join(sums)))
 
 
 def _time(batch: BatchMeasures) -> Iterator[str]:

@@ -45,22 +45,22 @@ def run_demo(events: int, seed: int, output: Path, *, on_spark: bool | None) -> 
         if not on_spark:
             print("PySpark is not installed, so this runs in this process; on Spark after pip install 'kleene[spark]'.")
     began = time.perf_counter()
-    made = supermarket(events, seed)
+    market = supermarket(events, seed)
     path = output / "supermarket.parquet"
-    write_table(made.events, path)
-    print(f"{made.events.num_rows:,} readings of a supermarket, written to {path}")
-    source: Any = made.events
+    write_table(market.events, path)
+    print(f"{market.events.num_rows:,} readings of a supermarket, written to {path}")
+    source: Any = market.events
     if on_spark:
         with working("starting Spark"):
             source = _frame(path)
-    truth = made.planted.column("case").to_pylist()
+    truth = market.planted.column("case").to_pylist()
     for name in QUERIES:
         query = Query(query_text(name), name, origin=f"{name}.kleene")
         with working(f"looking for {name}"):
-            found = _find(source, query)
+            answer = _find(source, query)
         target = output / f"{name}.parquet"
-        write_table(found.matches, target)
-        _show(query, found, truth.count(name), target)
+        write_table(answer.matches, target)
+        _show(query, answer, truth.count(name), target)
     where = "on Spark" if on_spark else "in this process"
     print(f"\nAll of it took {time.perf_counter() - began:.1f} s {where}. The queries are in examples/retail/.")
     print("With your own events: kleene match --help, kleene run --help")
@@ -81,13 +81,13 @@ def _find(source: Any, query: Query) -> DemoResult:
     return DemoResult(matches, time.perf_counter() - began)
 
 
-def _show(query: Query, found: DemoResult, planted: int, target: Path) -> None:
+def _show(query: Query, answer: DemoResult, planted: int, target: Path) -> None:
     print(f"\n{query.name}")
     for line in query.format().splitlines():
         if not line.startswith("DECLARE"):
             print(f"  {line}")
     print()
     sys.stdout.flush()
-    print_matches(found.matches, query.declared, limit=_SHOWN)
-    count = found.matches.num_rows
-    print(f"{count} found, {planted} hidden, in {found.seconds:.1f} s; written to {target}")
+    print_matches(answer.matches, query.declared, limit=_SHOWN)
+    count = answer.matches.num_rows
+    print(f"{count} found, {planted} hidden, in {answer.seconds:.1f} s; written to {target}")
