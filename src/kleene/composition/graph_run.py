@@ -135,11 +135,11 @@ class GraphRun:
     def _step(
         self, events: pa.Table, work: Callable[[QueryRun, Sequence[Part]], EngineOutputs]
     ) -> Iterator[tuple[QueryNode, EngineOutputs]]:
-        made: list[Part] = []
+        composites: list[Part] = []
         for run in self.runs:
-            given = work(run, run.node.input(events, self.graph.streams, made))
+            given = work(run, run.node.input(events, self.graph.streams, composites))
             if run.node.read:
-                made += run.node.composites(given.matches, given.timeouts, self.graph.events)
+                composites += run.node.composites(given.matches, given.timeouts, self.graph.events)
             yield run.node, run.node.shown(given)
 
     # What is held

@@ -90,7 +90,7 @@ class QueryNode:
             timeouts=None if timeouts is None else timeouts.select(self._timeout_names),
         )
 
-    def input(self, events: pa.Table, streams: int, made: Iterable[Part]) -> list[Part]:
+    def input(self, events: pa.Table, streams: int, composites: Iterable[Part]) -> list[Part]:
         """Its part of some events, and the composite events that it reads.
 
         streams   how many streams the events are of
@@ -98,7 +98,7 @@ class QueryNode:
         own = input_of(self.query.schema, events, streams)
         if len(self.parts) == 1:
             return [(EVENTS_GIVEN, own)]
-        coming = [part for part in made if part[0] in self.feeds_on]
+        coming = [part for part in composites if part[0] in self.feeds_on]
         return [(EVENTS_GIVEN, beside_composites(own, self.query.schema)), *self.nothing[1:], *coming]
 
     def one_table(self, parts: Sequence[Part]) -> pa.Table:
@@ -147,19 +147,19 @@ class QueryGraph:
         """
         read = frozenset(name for _, query in bound for name in query.types)
         listed: list[QueryNode] = []
-        made: list[tuple[str, pa.Schema]] = []
+        composite_schemas: list[tuple[str, pa.Schema]] = []
         # By stream: how far it is behind the events.
         lags: dict[str, int | None] = {}
         empty = events.empty_table()
         for number, query in bound:
-            node = _node(number, query, empty, streams, tuple(made), read, several)
+            node = _node(number, query, empty, streams, tuple(composite_schemas), read, several)
             node = replace(node, lag=latest([lags[name] for name in node.feeds_on]))
             listed.append(node)
             nothing = _nothing_of(node)
             for name, rows in node.composites(*nothing, events):
-                made.append((name, rows.schema))
+                composite_schemas.append((name, rows.schema))
                 lags[name] = latest([lags.get(name, 0), _behind(node) if name == query.into else node.lag])
-        whole = with_composites(empty, [(name, columns.empty_table()) for name, columns in made])
+        whole = with_composites(empty, [(name, columns.empty_table()) for name, columns in composite_schemas])
         return QueryGraph(tuple(listed), whole.schema, events, streams)
 
     @cached_property
@@ -201,7 +201,7 @@ def _node(
     query: BoundQuery,
     events: pa.Table,
     streams: int,
-    made: tuple[tuple[str, pa.Schema], ...],
+    composite_schemas: tuple[tuple[str, pa.Schema], ...],
     read: frozenset[str],
     several: bool,
 ) -> QueryNode:
@@ -209,12 +209,12 @@ def _node(
     runs = runs.identifying() if query.timeouts in read else runs
     is_read = not read.isdisjoint(query.makes)
     own = input_of(query.schema, events, streams)
-    if not any(name in query.types for name, _ in made):
+    if not any(name in query.types for name, _ in composite_schemas):
         return QueryNode(number, query, runs, ((EVENTS_GIVEN, own.schema),), read=is_read, several=several)
     # Composite events last, and so does what stands beside them.
     runs = replace(runs, schema=query.schema.of_composites())
     beside = beside_composites(own, query.schema).schema
-    return QueryNode(number, query, runs, ((EVENTS_GIVEN, beside), *made), read=is_read, several=several)
+    return QueryNode(number, query, runs, ((EVENTS_GIVEN, beside), *composite_schemas), read=is_read, several=several)
 
 
 def _nothing_of(node: QueryNode) -> tuple[pa.Table, pa.Table | None]:

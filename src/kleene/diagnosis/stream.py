@@ -82,8 +82,8 @@ class DiagnosedStream:
         return int(np.count_nonzero(self._could(alternative, place) & (self._keys >= 0)))
 
     def _could(self, alternative: int, place: int) -> np.ndarray:
-        made: np.ndarray = (self._seen[1][alternative].begins >> place) & 1 == 1
-        return made
+        mask: np.ndarray = (self._seen[1][alternative].begins >> place) & 1 == 1
+        return mask
 
     def came(self, alternative: int, place: int) -> Came:
         """How many came in order at all, and in their partition, whatever the window."""
@@ -97,10 +97,10 @@ class DiagnosedStream:
         lefts, rights = store.left[: store.size], store.right[: store.size]
         # [key]: the first step after which the next component may come.
         earliest = np.full(int(keys.max(initial=0)) + 1, -1, np.int64)
-        found = np.zeros(0, np.int64)
+        events = np.zeros(0, np.int64)
         for each in range(place + 1):
             could = np.flatnonzero(self._could(alternative, each) & (keys >= 0))
-            found = could[earliest[keys[could]] < lefts[could]]
+            events = could[earliest[keys[could]] < lefts[could]]
             earliest = np.full(len(earliest), _NEVER)
-            np.minimum.at(earliest, keys[found], rights[found])
-        return len(found)
+            np.minimum.at(earliest, keys[events], rights[events])
+        return len(events)

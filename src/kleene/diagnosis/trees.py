@@ -67,10 +67,10 @@ class TreeWording:
     @cached_property
     def _tried(self) -> dict[Node, tuple[int, int]]:
         """Combinations tried and records made, from the leaves up; no two nodes have the same variables below them."""
-        found = () if self.measured is None else self.measured.nodes
-        return dict(zip(walk(self.plan.root), found, strict=False))
+        counts = () if self.measured is None else self.measured.nodes
+        return dict(zip(walk(self.plan.root), counts, strict=False))
 
-    def _made(self, node: Node) -> int:
+    def _records(self, node: Node) -> int:
         return self._tried.get(node, (0, 0))[1]
 
     # A component, a node
@@ -83,17 +83,17 @@ class TreeWording:
         return f"{counted(count.seen, 'event')} of {kind}{own_conditions(scan.mask, count.passed, count.seen)}"
 
     def _node(self, node: Node) -> str:
-        tried, made = self._tried[node]
+        tried, records = self._tried[node]
         match node:
             case JoinNode():
-                return f"{counted(tried, 'pair')} tried, {_number(made)} made" if tried else "no pair to try"
+                return f"{counted(tried, 'pair')} tried, {_number(records)} made" if tried else "no pair to try"
             case NegNode(absence=absence):
                 name = absence.scan.component.variable
-                return f"{counted(tried, 'record')}, {_number(tried - made)} stopped by a negated {name}"
+                return f"{counted(tried, 'record')}, {_number(tried - records)} stopped by a negated {name}"
             case GroupNode(scan=scan):
-                return f"{counted(tried, 'record')}, {_number(made)} made with a group of {scan.component.variable}"
+                return f"{counted(tried, 'record')}, {_number(records)} made with a group of {scan.component.variable}"
             case _:
-                return counted(made, "record")
+                return counted(records, "record")
 
     # Why nothing came further
 
@@ -113,8 +113,8 @@ class TreeWording:
     def _missing(self, node: Node) -> Scan | None:
         """A component without which there is no record, and for which there was no event."""
         if isinstance(node, UnionNode):
-            found = [self._missing(part) for part in node.parts]
-            return None if None in found else found[0]
+            missing = [self._missing(part) for part in node.parts]
+            return None if None in missing else missing[0]
         below = next((scan for child in children(node) if (scan := self._missing(child)) is not None), None)
         if below is not None or not isinstance(node, LeafNode | GroupNode):
             return below
@@ -132,9 +132,9 @@ class TreeWording:
 
     def _empty(self, node: Node) -> Node | None:
         """The lowest node that made nothing; None when this one made something."""
-        if self._made(node):
+        if self._records(node):
             return None
-        below = (found for child in children(node) if (found := self._empty(child)) is not None)
+        below = (empty for child in children(node) if (empty := self._empty(child)) is not None)
         return next(below, node)
 
     def _why_unused(self, leaf: LeafNode) -> str:

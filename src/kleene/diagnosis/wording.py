@@ -151,14 +151,14 @@ class Wording:
         if isinstance(self.plan, SequencePlan):
             return []
         count = self.counts[place]
-        found = [(count.failed, f"{counted(count.failed, 'try', 'tries')} failed {one_of(self._tests(place))}")]
-        found.append((count.negated, f"{counted(count.negated, 'run')} stopped by {self._negated(place)}"))
+        reasons = [(count.failed, f"{counted(count.failed, 'try', 'tries')} failed {one_of(self._tests(place))}")]
+        reasons.append((count.negated, f"{counted(count.negated, 'run')} stopped by {self._negated(place)}"))
         if place:
             before, name = self.counts[place - 1], self._names[place - 1]
             window = f"{counted(before.expired, 'run')} at {name} waited until the window closed"
-            found.append((before.expired, f"{window} (WITHIN {self.within})"))
-            found.append((before.broken, f"{counted(before.broken, 'run')} at {name} met another event next"))
-        listed = sorted((pair for pair in found if pair[0]), key=lambda pair: -pair[0])
+            reasons.append((before.expired, f"{window} (WITHIN {self.within})"))
+            reasons.append((before.broken, f"{counted(before.broken, 'run')} at {name} met another event next"))
+        listed = sorted((pair for pair in reasons if pair[0]), key=lambda pair: -pair[0])
         waiting = self._waiting(place) if listed and place else 0
         return [text for _, text in listed] + ([f"{waiting:,} still waited when the stream ended"] if waiting else [])
 
@@ -192,14 +192,14 @@ class Wording:
     def _why_incomplete(self) -> str:
         """Runs reached the last component, and none of them is a match."""
         last = len(self.counts) - 1
-        found = []
+        reasons = []
         on_stacks = isinstance(self.plan, SequencePlan)
         what = "sequence" if on_stacks else "run"
         for place, count in enumerate(self.counts):
             if on_stacks or place == last:
-                found.append((count.failed, f"{counted(count.failed, what)} failed {one_of(self._tests(place))}"))
-                found.append((count.negated, f"{counted(count.negated, what)} stopped by {self._negated(place)}"))
-        listed = [text for number, text in sorted(found, key=lambda pair: -pair[0]) if number]
+                reasons.append((count.failed, f"{counted(count.failed, what)} failed {one_of(self._tests(place))}"))
+                reasons.append((count.negated, f"{counted(count.negated, what)} stopped by {self._negated(place)}"))
+        listed = [text for number, text in sorted(reasons, key=lambda pair: -pair[0]) if number]
         if listed:
             return ", ".join(listed)
         component = self._part(last)
