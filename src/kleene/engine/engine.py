@@ -89,9 +89,9 @@ class Engine:
         if watermark is not None and self.settings.budget.state_bytes is None:
             check_bounded(self.query, self.plan)
         bad, late = self._arrivals.add(batch)
-        made = self._match(watermark) if watermark is not None else EngineOutputs()
+        outputs = self._match(watermark) if watermark is not None else EngineOutputs()
         counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
-        return self._reported(replace(made, bad=bad, late=late), counted)
+        return self._reported(replace(outputs, bad=bad, late=late), counted)
 
     def replay(self, batch: pa.Table, watermark: int | None, *, gives: bool = False) -> EngineOutputs:
         """Take in what another engine of this query has taken in, which gave what there was to give.
@@ -104,12 +104,12 @@ class Engine:
         passed = self._arrivals.watermark
         # Under a budget that drops, what came since is judged when time moves on.
         stands = self.replays_by_update and passed is not None and watermark is not None and watermark <= passed
-        made = EngineOutputs()
+        outputs = EngineOutputs()
         if watermark is not None and not stands:
-            made = self._match(watermark, again=True, gives=gives)
+            outputs = self._match(watermark, again=True, gives=gives)
         # What the other engine dropped it has counted.
         self._total = replace(self._total, dropped=self._accounts.dropped)
-        return made
+        return outputs
 
     @property
     def replays_by_update(self) -> bool:
@@ -172,15 +172,15 @@ class Engine:
         """What it holds in memory now."""
         return self._arrivals.nbytes + (0 if self._held is None else self._held.nbytes)
 
-    def _reported(self, made: EngineOutputs, counted: RunCounts) -> EngineOutputs:
+    def _reported(self, outputs: EngineOutputs, counted: RunCounts) -> EngineOutputs:
         held = self._held
         waiting = self._arrivals.waiting
         now = RunCounts(
             rows=counted.rows,
             bad=counted.bad,
             late=counted.late,
-            relevant=made.statistics.relevant,
-            matches=0 if made.matches is None else made.matches.num_rows,
+            relevant=outputs.statistics.relevant,
+            matches=0 if outputs.matches is None else outputs.matches.num_rows,
             waiting=0 if waiting is None else waiting.num_rows,
             events=0 if held is None else held.store.size,
             runs=0 if held is None else sum(executor.runs for executor in held.executors),
@@ -196,7 +196,7 @@ class Engine:
                 for name in ("rows", "bad", "late", "relevant", "matches", "dropped", "plan_changes")
             },
         )
-        return replace(made, statistics=now)
+        return replace(outputs, statistics=now)
 
     # Matching
 
@@ -211,14 +211,14 @@ class Engine:
         arrived, self._step = held.arrived(table, self._step)
         held.take_in(arrived)
         passed = None if watermark is None else self._arrivals.watermark
-        made = held.settle_again(passed, gives=gives) if again else held.settle(passed)
+        outputs = held.settle_again(passed, gives=gives) if again else held.settle(passed)
         if watermark is not None:
             self._held = held.lighter(self._arrivals.watermark)
             # What was within its budget is not judged again by other batches.
             if not again or self.replays_by_update:
                 self._within_budget()
         relevant = RunCounts(relevant=arrived.rows.num_rows)
-        return replace(made, statistics=relevant)
+        return replace(outputs, statistics=relevant)
 
     def _holding(self, table: pa.Table, planning: Planning | None = None) -> EngineState:
         planning = planning or self._planning

@@ -141,19 +141,19 @@ class EngineState:
                 self._begin(better)
         bits = [executor.bits(arrived.columns, in_partition) for executor in self.executors]
         useful = np.zeros(len(in_partition), np.bool_)
-        for made in bits:
-            useful |= made.any
+        for executor_bits in bits:
+            useful |= executor_bits.any
         number, counted = np.count_nonzero(useful), self._settings.budget.state_bytes is not None
         if not whole and (number < len(useful) if counted else 4 * number < 3 * len(useful)):
             places = np.flatnonzero(useful)
             arrived = arrived.take(places)
-            bits = [made.take(places) for made in bits]
+            bits = [executor_bits.take(places) for executor_bits in bits]
         begin = self.store.size
         self.store.append(arrived)
         for coder, codes in self._routing.values():
             codes.append(coder.codes(arrived.rows))
-        for executor, made in zip(self.executors, bits, strict=True):
-            executor.advance(self.store, begin, made, self._time(executor), self._keys(executor))
+        for executor, executor_bits in zip(self.executors, bits, strict=True):
+            executor.advance(self.store, begin, executor_bits, self._time(executor), self._keys(executor))
 
     def _keys(self, executor: Executor) -> int:
         coder = self._intake.partitions if executor.key == self._query.partition else self._routing[executor.key][0]
@@ -195,11 +195,11 @@ class EngineState:
         # What was given at several watermarks is certain at once now: together it may be more than a budget allows.
         with self._accounts.without_failing() if replaying else nullcontext():
             settling = [executor for executor in self.executors if not (replaying and self._forgets(executor))]
-            found = [
+            completions = [
                 executor.settle(self.store, self._time(executor), self._keys(executor), closing)
                 for executor in settling
             ]
-        return self._selection.outputs(self.store, settling, found, time, closing, replaying=replaying)
+        return self._selection.outputs(self.store, settling, completions, time, closing, replaying=replaying)
 
     def settle_again(self, watermark: int | None, *, gives: bool) -> EngineOutputs:
         """What was certain for another engine, which gave it, is never too much now; nothing need be given again."""

@@ -49,26 +49,26 @@ class ScanBits:
 
 
 def scan(
-    asked: Sequence[tuple[Component, Sequence[Clause]] | None],
+    parts: Sequence[tuple[Component, Sequence[Clause]] | None],
     columns: ColumnStore,
     strings: StringPool,
     among: Flags | None = None,
 ) -> ScanBits:
     """Where nothing but the type is asked, one look-up by type answers for all components.
 
-    asked   a component and its conditions on one event; None is a bit that stays 0
+    parts   a component and its conditions on one event; None is a bit that stays 0
     among   the events that count; None: all of them
     """
     types, kinds = columns.types, columns.kinds
     size = len(types)
     # [code − NO_TYPE]
     by_type = np.zeros(
-        max([*kinds, *(strings.code(n) for p in asked if p for n in p[0].types)], default=0) + 2, np.int64
+        max([*kinds, *(strings.code(n) for p in parts if p for n in p[0].types)], default=0) + 2, np.int64
     )
     bits = empty(size, np.int64)
     bits[:] = 0
-    seen, passed = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
-    for place, part in enumerate(asked):
+    seen, passed = np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64)
+    for place, part in enumerate(parts):
         if part is None:
             continue
         component, clauses = part

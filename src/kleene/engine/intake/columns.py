@@ -32,7 +32,7 @@ NO_TYPE = -1
 
 def column_layout(schema: pa.Schema, names: Iterable[str]) -> dict[str, Column]:
     """The number and the place of each column; one that the data does not have holds only NULL."""
-    made: dict[str, Column] = {}
+    layout: dict[str, Column] = {}
     places = {True: 0, False: 0}
     for index, name in enumerate(dict.fromkeys(names)):
         at = schema.get_field_index(name)
@@ -42,8 +42,8 @@ def column_layout(schema: pa.Schema, names: Iterable[str]) -> dict[str, Column]:
         if kind in AS_INTEGERS or kind is ValueType.FLOAT:
             place = places[kind in AS_INTEGERS]
             places[kind in AS_INTEGERS] += 1
-        made[name] = Column(index, place, kind, nanoseconds_a_step(_plain(arrow)) or 1)
-    return made
+        layout[name] = Column(index, place, kind, nanoseconds_a_step(_plain(arrow)) or 1)
+    return layout
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,13 +42,13 @@ class KeyCoder:
 
     def string_codes(self, codes: Ints) -> Ints:
         """The codes of the strings in some keys, which are given by their codes."""
-        found: list[Ints] = [np.zeros(0, np.int64)]
+        text_codes: list[Ints] = [np.zeros(0, np.int64)]
         codes = np.unique(codes[codes >= 0])
         for level, is_text in reversed([*zip(self._levels, self._texts, strict=True)]):
             groups, values = level.pairs(codes)
-            found += [values] if is_text else []
+            text_codes += [values] if is_text else []
             codes = np.unique(groups)
-        return np.concatenate(found)
+        return np.concatenate(text_codes)
 
     def codes(self, table: pa.Table) -> Ints:
         """The code of each row's key."""

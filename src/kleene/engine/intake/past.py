@@ -81,8 +81,8 @@ class Past:
         rows = self._rows[: self._size]
         key, ended = rows[:, KEY], rows[:, END]
         needed = (ended >= oldest[key]) | (rows[:, TOTAL] >= rows[self._newest[key], TOTAL] - positions)
-        found: Ints = rows[needed & (rows[:, BELOW] != np.arange(self._size))]
-        return found
+        needed_rows: Ints = rows[needed & (rows[:, BELOW] != np.arange(self._size))]
+        return needed_rows
 
     def needed_bytes(self, partition: Ints, end: Ints, positions: int) -> int:
         """What takes that of it which `saved` keeps."""

@@ -54,12 +54,12 @@ class StringPool:
 
     def code(self, text: str) -> int:
         """The code of a string, which is now in the pool."""
-        found = self._codes.get(text)
-        if found is None:
-            found = self._codes[text] = len(self._texts)
+        code = self._codes.get(text)
+        if code is None:
+            code = self._codes[text] = len(self._texts)
             self._texts.append(text)
             self._text_bytes += _bytes_of(text)
-        return found
+        return code
 
     def codes(self, texts: list[str]) -> Ints:
         return np.array([self.code(text) for text in texts], np.int64)
@@ -70,10 +70,10 @@ class StringPool:
 
     def test(self, test: StringTest, constant: StringConstant) -> int:
         """The number of a test, which from now on is done on every string."""
-        found = self._tests.setdefault((test, constant), len(self._tests))
-        if found == len(self._tested):
+        number = self._tests.setdefault((test, constant), len(self._tests))
+        if number == len(self._tested):
             self._tested.append(0)
-        return found
+        return number
 
     def arrays(self) -> Texts:
         """What programs need to know of the strings that are in the pool by now."""
@@ -117,8 +117,8 @@ def _passed(test: StringTest, constant: StringConstant, strings: list[str]) -> B
     if test is not StringTest.CONTAINS:
         # Part of a string, or one of a set.
         return np.array([string in constant for string in strings], np.uint8)
-    found = pc.match_substring(pa.array(strings, pa.large_string()), constant)
-    return to_numpy(found).astype(np.uint8)
+    contains = pc.match_substring(pa.array(strings, pa.large_string()), constant)
+    return to_numpy(contains).astype(np.uint8)
 
 
 def string_codes(chunk: pa.Array, strings: StringPool) -> tuple[Ints, Bytes]:

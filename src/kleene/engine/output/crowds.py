@@ -31,13 +31,13 @@ def crowds(completed: Sequence[Completed], most: int, time: Timeline) -> list[Cr
     events = [each.executor.event(each.nodes) for each in completed]
     distinct, of_run = np.unique(np.concatenate(events), return_inverse=True)
     upper = np.bincount(of_run, weights=np.concatenate(totals), minlength=len(distinct))
-    found = []
+    over_budget = []
     for event in distinct[upper > most].tolist():
         places = tuple(np.flatnonzero(of_executor == event) for of_executor in events)
         count = _count(completed, places, None, time)
         if count > most:
-            found.append(Crowd(event, count, places))
-    return found
+            over_budget.append(Crowd(event, count, places))
+    return over_budget
 
 
 def _count(completed: Sequence[Completed], places: Sequence[Ints], low: int | None, time: Timeline) -> int:

@@ -58,16 +58,26 @@ def compressed(
     events = _distinct([each.executor.event(each.nodes) for each in completed])
     if not graphs:
         return _counted_table(query, rows, spans, completed, events, time)
-    made = _together([_graphs(each, events, time) for each in completed])
-    parts = made.node_offsets, made.variables, made.events, made.link_offsets, made.links, made.end_offsets, made.ends
+    row_graphs = _together([_graphs(each, events, time) for each in completed])
+    parts = (
+        row_graphs.node_offsets,
+        row_graphs.variables,
+        row_graphs.events,
+        row_graphs.link_offsets,
+        row_graphs.links,
+        row_graphs.end_offsets,
+        row_graphs.ends,
+    )
     offsets, nodes = first_paths(*parts, spans.start)
-    first = Matches(offsets, made.events[nodes], made.variables[nodes].astype(np.uint8))
-    known = Matches(made.node_offsets, made.events, made.variables.astype(np.uint8))
+    first = Matches(offsets, row_graphs.events[nodes], row_graphs.variables[nodes].astype(np.uint8))
+    known = Matches(row_graphs.node_offsets, row_graphs.events, row_graphs.variables.astype(np.uint8))
     hashes = used_hashes(query, rows, spans.step, known) if len(events) else np.zeros(rows.num_rows, np.uint64)
     store = Store(np.arange(rows.num_rows, dtype=np.int64), spans.start, spans.end, hashes)
-    counts = count_paths(made.node_offsets, made.link_offsets, made.links, made.end_offsets, made.ends)
+    counts = count_paths(
+        row_graphs.node_offsets, row_graphs.link_offsets, row_graphs.links, row_graphs.end_offsets, row_graphs.ends
+    )
     ids = match_ids(query, Selected.of(query, first, np.arange(len(first))), hashes)
-    return compressed_table(query, rows, made, store, ids, list(map(str, counts)))
+    return compressed_table(query, rows, row_graphs, store, ids, list(map(str, counts)))
 
 
 def counts_of(completed: Completed, time: Timeline) -> list[int]:

@@ -45,8 +45,8 @@ class Matches:
 
     def across(self, choose: np.ufunc, values: Ints) -> Ints:
         """[match]: the least or greatest of its events' values; `values`: [reference]."""
-        made: Ints = choose.reduceat(values, self.offsets[:-1]) if len(self) else values[:0]
-        return made
+        extremes: Ints = choose.reduceat(values, self.offsets[:-1]) if len(self) else values[:0]
+        return extremes
 
     @property
     def positions(self) -> Ints:

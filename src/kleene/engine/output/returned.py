@@ -50,9 +50,9 @@ def _computed(query: BoundQuery) -> list[Value]:
 
 
 def _program(value: Value, layout: Layout, kind: pa.DataType) -> tuple[Program, ValueKind]:
-    program, made = compile_value(value, layout, nanoseconds_a_step(kind) or 1)
-    check_kind(made, kind)
-    return program, made
+    program, value_kind = compile_value(value, layout, nanoseconds_a_step(kind) or 1)
+    check_kind(value_kind, kind)
+    return program, value_kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +74,14 @@ class Returned:
 
     def columns(self, selected: Selected) -> dict[str, pa.Array]:
         """The columns by name."""
-        made = {}
+        arrays = {}
         computed: list[ReturnColumn] = []
         for column in self.query.returns or ():
             if isinstance(column.value, Attribute | Nth):
-                made[column.name] = self._attribute(column.value, selected)
+                arrays[column.name] = self._attribute(column.value, selected)
             elif not isinstance(column.value, Whole):
                 computed.append(column)
-        return made | self._values(computed, selected) if computed else made
+        return arrays | self._values(computed, selected) if computed else arrays
 
     # Attributes
 
@@ -112,22 +112,22 @@ class Returned:
         bindings = np.full((selected.size, max(1, len(self.layout.identifiers))), -1, np.int64)
         for (variable, which), slot in self.layout.identifiers.items():
             bindings[:, slot] = selected.bound(variable, which)
-        made = {}
+        arrays = {}
         for column in columns:
             kind = return_type(self.query, column.value, self.events.table.schema)
             program, computed = _program(column.value, self.layout, kind)
-            made[column.name] = value_column(*self._run(program, bindings, aggregates), computed, kind, self.strings)
-        return made
+            arrays[column.name] = value_column(*self._run(program, bindings, aggregates), computed, kind, self.strings)
+        return arrays
 
     def _aggregates(self, selected: Selected) -> Groups:
         """The aggregates of each match."""
         plan = compile_aggregates(self.layout)
         aggregation = link_aggregates(plan, self.strings)
-        made = groups(selected.size, len(plan.functions))
+        aggregates = groups(selected.size, len(plan.functions))
         for variable, slots in plan.slots.items():
             rows, offsets = selected.covered(variable)
-            aggregate_each(aggregation, slots, rows, offsets, self.store.events, self.strings.arrays(), made)
-        return made
+            aggregate_each(aggregation, slots, rows, offsets, self.store.events, self.strings.arrays(), aggregates)
+        return aggregates
 
     def _run(self, program: Program, bindings: Ints, aggregates: Groups) -> tuple[Ints, Reals, npt.NDArray[np.bool_]]:
         size = len(bindings)

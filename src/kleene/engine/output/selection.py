@@ -74,7 +74,7 @@ class Selection:
         self,
         store: EventStore,
         executors: Sequence[Executor],
-        found: Sequence[Completions],
+        completions: Sequence[Completions],
         time: Timeline,
         closing: Closing,
         *,
@@ -83,14 +83,14 @@ class Selection:
         """`replaying`: events are offered again, and what was said of them before is not said again."""
         late = None
         if self._timeouts is not None:
-            runs = [each.runs for each in found if each.runs is not None]
+            runs = [each.runs for each in completions if each.runs is not None]
             prefixes, moments = self._timeouts.closed(runs, store, time, closing)
             late = None if replaying else timeout_table(self._query, store.rows, self._spans(store), prefixes, moments)
         if self._waiting is not None:
-            found = self._waiting.released(executors, found, store.end, time.partitions)
+            completions = self._waiting.released(executors, completions, store.end, time.partitions)
         if replaying:
             return EngineOutputs()
-        completed = [self._completed(each.runs, time) for each in found if each.runs is not None]
+        completed = [self._completed(each.runs, time) for each in completions if each.runs is not None]
         if self._query.output is OutputMode.COMPRESSED:
             return EngineOutputs(self._compressed(completed, store, time), late)
         dense = None
@@ -102,7 +102,7 @@ class Selection:
             dense = self._compressed(many, store, time)
         elif crowded and self._accounts.fails:
             self._accounts.too_many_matches(store, crowded[0].event, crowded[0].count)
-        parts = [each.matches for each in found if each.matches is not None]
+        parts = [each.matches for each in completions if each.matches is not None]
         parts += [matches_of(each, time.starts) for each in completed]
         matches = Matches.together(parts)
         if self._query.output is OutputMode.NON_OVERLAP:

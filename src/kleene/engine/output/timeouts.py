@@ -134,6 +134,6 @@ def _ranks(prefixes: Matches, places: Ints, at: int) -> Ints:
     references = prefixes.offsets[places] + at
     there = references < prefixes.offsets[places + 1]
     ranks = np.full(len(places), _ENDED, np.int64)
-    found = references[there]
-    ranks[there] = (255 - prefixes.variables[found].astype(np.int64)) * _EVENTS + prefixes.events[found]
+    present = references[there]
+    ranks[there] = (255 - prefixes.variables[present].astype(np.int64)) * _EVENTS + prefixes.events[present]
     return ranks

@@ -15,33 +15,38 @@ from kleene.pattern.types import ValueType
 from kleene.plan.program import NotCompilable
 
 
-def check_kind(made: ValueKind, kind: pa.DataType) -> None:
+def check_kind(value_kind: ValueKind, kind: pa.DataType) -> None:
     """`NotCompilable` when values of a kind have no exact place in a column of this type."""
-    if made.type in NO_VALUES:
+    if value_kind.type in NO_VALUES:
         return
     wanted = value_type(kind)
-    if made.type is not wanted and (made.type, wanted) != (ValueType.INT, ValueType.FLOAT):
-        raise NotCompilable(f"{made.type.value} values in a column of {kind}")
-    if made.type in TIME_LIKE and made.step > _step(kind):
+    if value_kind.type is not wanted and (value_kind.type, wanted) != (ValueType.INT, ValueType.FLOAT):
+        raise NotCompilable(f"{value_kind.type.value} values in a column of {kind}")
+    if value_kind.type in TIME_LIKE and value_kind.step > _step(kind):
         raise NotCompilable(f"a time in a column of {kind}")
 
 
 def value_column(
-    ints: Ints, reals: Reals, known: npt.NDArray[np.bool_], made: ValueKind, kind: pa.DataType, strings: StringPool
+    ints: Ints,
+    reals: Reals,
+    known: npt.NDArray[np.bool_],
+    value_kind: ValueKind,
+    kind: pa.DataType,
+    strings: StringPool,
 ) -> pa.Array:
     """Computed values, NULL where there is none; times, which may be in shorter steps, are rounded down."""
-    if made.type in NO_VALUES or not known.any():
+    if value_kind.type in NO_VALUES or not known.any():
         return pa.nulls(len(known), kind)
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     missing = None if known.all() else ~known
-    if made.type is ValueType.STRING:
+    if value_kind.type is ValueType.STRING:
         values = _texts(ints, missing, strings).cast(plain)
-    elif made.type is ValueType.FLOAT:
+    elif value_kind.type is ValueType.FLOAT:
         values = to_arrow(reals, missing).cast(plain)
-    elif made.type is ValueType.BOOL:
+    elif value_kind.type is ValueType.BOOL:
         values = to_arrow(ints != 0, missing)
-    elif made.type in TIME_LIKE:
-        steps = to_arrow(ints if made.step == _step(plain) else ints * made.step // _step(plain), missing)
+    elif value_kind.type in TIME_LIKE:
+        steps = to_arrow(ints if value_kind.step == _step(plain) else ints * value_kind.step // _step(plain), missing)
         values = (steps.cast(pa.int32()) if pa.types.is_date32(plain) else steps).cast(plain)
     else:
         values = to_arrow(ints, missing).cast(plain, safe=pa.types.is_integer(plain))

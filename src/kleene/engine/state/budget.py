@@ -46,9 +46,9 @@ class Accounts:
         return self.dropped_matches + self.dropped_runs + self.dropped_events
 
     def too_many_matches(self, store: EventStore, event: int, count: int | None = None) -> None:
-        found = "" if count is None else f": {count:,}"
+        suffix = "" if count is None else f": {count:,}"
         raise BudgetExceeded(
-            f"more than {self.budget.matches_per_event:,} matches end with one event, at {store.end[event]}{found}",
+            f"more than {self.budget.matches_per_event:,} matches end with one event, at {store.end[event]}{suffix}",
             hint=_NARROWER,
         )
 

@@ -61,8 +61,8 @@ class EventBatch:
 
 def taken(numbers: Mapping[str, Ints], places: Ints) -> dict[str, Ints]:
     """Some of the events; what is one array stays one."""
-    made = {id(array): array[places] for array in numbers.values()}
-    return {name: made[id(array)] for name, array in numbers.items()}
+    subsets = {id(array): array[places] for array in numbers.values()}
+    return {name: subsets[id(array)] for name, array in numbers.items()}
 
 
 class EventStore:
