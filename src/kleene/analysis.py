@@ -38,8 +38,8 @@ class Analysis:
     @property
     def lines(self) -> list[str]:
         """What came of it."""
-        found, events = _number(self.matches, "match", "matches"), _number(self.events, "event", "events")
-        return [f"It ran: {found} in {events}.", f"It took {self.seconds:.3f} s in this process, compiling included."]
+        matches, events = _number(self.matches, "match", "matches"), _number(self.events, "event", "events")
+        return [f"It ran: {matches} in {events}.", f"It took {self.seconds:.3f} s in this process, compiling included."]
 
 
 def counting_run(query: BoundQuery, table: pa.Table, settings: Settings) -> Engine:
@@ -96,7 +96,7 @@ def _on_reference(query: BoundQuery, table: pa.Table, reason: str) -> Analysis:
     """The reference evaluator has no runs to count; events by component, matches and time are known of it, too."""
     began = time.perf_counter()
     events, bad = events_of(table, query.schema)
-    found = evaluate(query, events, Limits(), bad)
+    reference = evaluate(query, events, Limits(), bad)
     seconds = time.perf_counter() - began
     timeline = ReferenceTimeline.of(events, query.schema, (), query.partition)
     rows = []
@@ -105,7 +105,7 @@ def _on_reference(query: BoundQuery, table: pa.Table, reason: str) -> Analysis:
         kept = sum(timeline.key(event) is not None for event in seen)
         text = f"{component.variable}: {_number(len(seen), 'event', 'events')}, {kept:,} kept"
         rows.append(("" if place else "counted", text))
-    return Analysis(Plan.on_reference(query, reason), len(events), len(found.matches), seconds, counted=[rows])
+    return Analysis(Plan.on_reference(query, reason), len(events), len(reference.matches), seconds, counted=[rows])
 
 
 def _number(count: int, one: str, many: str) -> str:

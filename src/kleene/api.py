@@ -49,7 +49,7 @@ class LazyTable(Protocol[T_co]):
 T = TypeVar("T", bound=Table)
 EventRows = Sequence[Mapping[str, object]]
 # One query or its text, or several.
-Asked = str | pattern.Query | Sequence[str | pattern.Query]
+QueryInput = str | pattern.Query | Sequence[str | pattern.Query]
 
 
 class Query(pattern.Query):
@@ -101,15 +101,15 @@ def query(
     """
     if not isinstance(text, str):
         raise UnknownSpelling(f"a query is a text, not a {type(text).__name__}")
-    made = Query(text, name, dict(params or {}), spelling)
-    made.tree  # noqa: B018 - parsing now, so that a wrong text is wrong here
-    return made
+    parsed_query = Query(text, name, dict(params or {}), spelling)
+    parsed_query.tree  # noqa: B018 - parsing now, so that a wrong text is wrong here
+    return parsed_query
 
 
 @overload
 def match(
     events: EventRows | Mapping[str, EventRows],
-    query: Asked,
+    query: QueryInput,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -120,7 +120,7 @@ def match(
 @overload
 def match(
     events: LazyTable[T] | Mapping[str, LazyTable[T]],
-    query: Asked,
+    query: QueryInput,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -131,7 +131,7 @@ def match(
 @overload
 def match(
     events: T | Mapping[str, T],
-    query: Asked,
+    query: QueryInput,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -142,7 +142,7 @@ def match(
 @overload
 def match(
     events: Any,
-    query: Asked,
+    query: QueryInput,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -152,7 +152,7 @@ def match(
 
 def match(
     events: Any,
-    query: Asked,
+    query: QueryInput,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -175,7 +175,7 @@ def match(
 
 def outputs(
     events: Any,
-    query: Asked,
+    query: QueryInput,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -197,7 +197,7 @@ def outputs(
 
 def live(
     events: Any,
-    query: Asked,
+    query: QueryInput,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -209,9 +209,9 @@ def live(
     query      a query or its text, or several, each with a name of its own
     settings   `Settings(stream=Stream(delay="10 seconds"))` says how long events are waited for
     """
-    from kleene.spark.streaming.live import live as made
+    from kleene.spark.streaming.live import live as live_on_spark
 
-    return made(events, _queries(query, params, schema), schema=schema, settings=settings)
+    return live_on_spark(events, _queries(query, params, schema), schema=schema, settings=settings)
 
 
 def decompress(rows: Any) -> Iterator[dict[str, Any]]:
@@ -357,8 +357,8 @@ def _live_outputs(
 ) -> Outputs[Any]:
     from kleene.spark.streaming.live import Live
 
-    made = Live(events, queries, schema, settings or Settings(), several=several)
-    return Outputs(made.matches(), made.timeouts(), made.bad_rows(), made.compressed(), made.late())
+    stream = Live(events, queries, schema, settings or Settings(), several=several)
+    return Outputs(stream.matches(), stream.timeouts(), stream.bad_rows(), stream.compressed(), stream.late())
 
 
 def _several(query: object) -> bool:
@@ -366,7 +366,7 @@ def _several(query: object) -> bool:
 
 
 def _queries(
-    given: Asked,
+    given: QueryInput,
     params: Mapping[str, object] | None,
     schema: Schema | None,
 ) -> list[pattern.Query]:
@@ -400,9 +400,9 @@ def _in_process(
     elif events:
         shown = kind_of(next(iter(events.values())))
     events = with_named_columns(events, queries, schema)
-    made = evaluate(events, queries, schema=schema, several=several, settings=settings)
-    if made.bad_rows.num_rows:
-        _LOG.warning("%d rows are no events and were set aside", made.bad_rows.num_rows)
+    tables = evaluate(events, queries, schema=schema, several=several, settings=settings)
+    if tables.bad_rows.num_rows:
+        _LOG.warning("%d rows are no events and were set aside", tables.bad_rows.num_rows)
 
     def given_as(table: pa.Table | None) -> Any:
         if table is None:
@@ -410,4 +410,4 @@ def _in_process(
         result = from_arrow(table, shown)
         return Rows(result) if shown is FrameKind.ROWS else result
 
-    return Outputs(*map(given_as, (made.matches, made.timeouts, made.bad_rows, made.compressed)))
+    return Outputs(*map(given_as, (tables.matches, tables.timeouts, tables.bad_rows, tables.compressed)))

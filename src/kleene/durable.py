@@ -68,8 +68,8 @@ def make_folder(folder: Path) -> None:
     new = {part for part in (folder, *folder.parents) if not part.exists()}
     folder.mkdir(parents=True, exist_ok=True)
     for part in (folder, *folder.parents[:-1]):
-        found = part.stat()
-        if (part, found.st_dev, found.st_ino) in _on_disk:
+        status = part.stat()
+        if (part, status.st_dev, status.st_ino) in _on_disk:
             continue
         try:
             sync_names(part.parent)
@@ -77,7 +77,7 @@ def make_folder(folder: Path) -> None:
             # Others have made it, in a folder of theirs.
             if part in new:
                 raise
-        _on_disk.add((part, found.st_dev, found.st_ino))
+        _on_disk.add((part, status.st_dev, status.st_ino))
 
 
 def _sync_file(file: Path) -> None:

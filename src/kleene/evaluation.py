@@ -121,8 +121,8 @@ def outputs_of(
         if given.compressed is not None:
             dense.append((node.query.name, given.compressed))
     if several:
-        found = [(node.query, known[node.number].matches) for node in listed]
-        some = [(query, rows) for query, rows in found if rows is not None]
+        tables = [(node.query, known[node.number].matches) for node in listed]
+        some = [(query, rows) for query, rows in tables if rows is not None]
         empty = graph.several_columns.empty_table()
         matches = several_table(some, graph.several_columns) if some else empty
     else:
