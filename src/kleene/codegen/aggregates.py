@@ -24,7 +24,7 @@ _KINDS = {ValueType.FLOAT: op.REALS, ValueType.STRING: op.STRINGS}
 
 
 def compile_aggregates(layout: Layout) -> AggregationPlan:
-    """`NotCompilable` when one of them is over values that no array holds."""
+    """The plan of a layout's accumulators; `NotCompilable` when one of them is over values that no array holds."""
     size = max(layout.accumulators.values(), default=-1) + 1
     functions, kinds, columns, places = (np.zeros(size, np.int64) for _ in range(4))
     slots: dict[str, list[int]] = {}

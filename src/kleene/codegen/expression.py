@@ -75,7 +75,7 @@ def compile_clauses(clauses: Sequence[Clause], layout: Layout) -> Program:
 
 @dataclass(slots=True)
 class Writer:
-    """A program in the making."""
+    """Writes a program, instruction by instruction."""
 
     layout: Layout
     code: list[int] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Writer:
     groups: set[int] = field(default_factory=set)
     columns: set[str] = field(default_factory=set)
     ordered: bool = False
-    # What values are that were asked for: one is, again and again, where a list is compared with it.
+    # The kinds of values, kept: comparing a value with a long list looks its kind up for every item.
     kinds: dict[Value, ValueKind] = field(default_factory=dict)
     # How many values are on the stack here, and at most.
     height: int = 0
@@ -210,7 +210,7 @@ class Writer:
         return known
 
     def value(self, value: Value, step: int = 1) -> ValueKind:
-        """Push a value; a constant time in these steps, where that is possible. What it is."""
+        """Push a value, a constant time in these steps where that is possible; returns the kind of the value."""
         kind = self.kind(value)
         match value:
             case Constant():

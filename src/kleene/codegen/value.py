@@ -12,7 +12,7 @@ from kleene.plan.program import NotCompilable, Program
 
 
 def compile_value(value: Value, layout: Layout, step: int = 1) -> tuple[Program, ValueKind]:
-    """A program that leaves a value, and what it is; a constant time is in these steps, where that is possible."""
+    """A program that leaves a value, and the kind of the value; a constant time is in these steps where possible."""
     writer = Writer(layout)
     kind = writer.value(value, step)
     if kind.type in FOREIGN:

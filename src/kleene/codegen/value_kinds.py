@@ -60,7 +60,7 @@ def kind_of(value: Value, layout: Layout) -> ValueKind:
 
 
 def aggregate_kind(function: str, column: Column) -> ValueKind:
-    """What an aggregate over a column is; `agreed` is one, too."""
+    """The kind of an aggregate over a column; `agreed` counts as an aggregate."""
     if function == "count":
         return INT
     if column.type in NO_VALUES:
@@ -71,7 +71,7 @@ def aggregate_kind(function: str, column: Column) -> ValueKind:
 
 
 def from_zero(operand: Value, layout: Layout) -> Arithmetic:
-    """A negative value is a difference."""
+    """`-x` as the difference `0 - x`."""
     kind = kind_of(operand, layout)
     zero = Constant(0, kind.type if kind.type is ValueType.DURATION else ValueType.INT)
     return Arithmetic("-", zero, operand, kind.type)

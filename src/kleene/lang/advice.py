@@ -54,7 +54,7 @@ class Advice:
 
 
 def advice(text: str, span: Span, expected: str) -> Advice:
-    """The mistake that is usually made at this place, or else what would have been accepted there."""
+    """Advice on the usual mistake at this place, or else the words that the parser would have accepted."""
     place = ErrorContext(text, span, expected)
     for rule in _RULES:
         suggestion = rule(place)

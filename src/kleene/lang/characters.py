@@ -10,7 +10,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def half_character(text: str) -> int | None:
-    """Where the first one stands; None: the text is one that can be written.
+    """The place of the first half character; None: the text can be encoded.
 
     >>> half_character("a\\ud83d")
     1
@@ -20,7 +20,7 @@ def half_character(text: str) -> int | None:
 
 
 def check_characters(text: str) -> None:
-    """Refuse a query that cannot be written, so that it never meets data, which is."""
+    """Refuse a query that cannot be encoded as UTF-8, as all data is."""
     at = half_character(text)
     if at is None:
         return

@@ -37,9 +37,9 @@ def parser(grammar: Path, *, start: Sequence[str], builder: lark.Transformer[lar
 
 
 def _folders() -> Iterator[Path]:
-    """Where tables may be; the first that can be written is where they are put."""
+    """The folders that may hold tables; new ones are written to the first that can be written."""
     yield Path(__file__).with_name("__pycache__")
-    # Who has no home keeps nothing.
+    # Path.home() fails for a user without a home folder.
     with suppress(RuntimeError):
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kleene"
 
@@ -60,11 +60,11 @@ def _loaded(content: bytes, builder: lark.Transformer[lark.Token, Any]) -> lark.
 
 
 def _numbered(kept: Mapping[str, Any]) -> dict[int, Any]:
-    """JSON makes texts of the numbers that things are known by."""
+    """The memo with integer keys, which JSON turned into strings."""
     return {int(number): value for number, value in kept.items()}
 
 
-# A file is the digest of its content, and the content.
+# A file holds the digest of its content on the first line, then the content.
 
 
 def _read(path: Path) -> bytes | None:
@@ -76,7 +76,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, whoever else writes the same."""
+    """Write a file atomically: other processes may write the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     try:

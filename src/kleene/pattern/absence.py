@@ -30,7 +30,7 @@ from kleene.pattern.nodes import Disjunction, Leaf, Pattern
 
 class _Special(Enum):
     MISSING = "of an absent variable"
-    # Not known before there are events: it has a value or is NULL, or it may be missing, too.
+    # Known only with events: SOME is a value or NULL, OPEN may be missing as well.
     SOME = "of an event that has it"
     OPEN = "of an event that may lack it"
 
@@ -51,7 +51,7 @@ def truth(clause: Clause, absent: Collection[str], has: Has = _unsure) -> bool |
     truths = [_literal(literal, absent, has) for literal in clause.literals]
     if True in truths:
         return True
-    # Of every `a[i]` of an absent variable anything can be said.
+    # A clause on every `a[i]` of an absent variable is never tested, so it is not false.
     if None in truths or iterated(clause) in absent:
         return None
     return False
@@ -80,7 +80,7 @@ def _literal(literal: Literal, absent: Collection[str], has: Has) -> bool | None
 
 
 def _comparison(operator: str | None, left: Any, right: Any) -> bool | None:
-    """Missing goes before NULL: only beside what cannot be missing does NULL decide."""
+    """The truth of a comparison: missing makes it true; NULL makes it false where nothing can be missing."""
     if _MISSING in (left, right):
         return True
     if _OPEN in (left, right):
@@ -116,7 +116,7 @@ def _known(value: Value, absent: Collection[str], has: Has) -> Any:
 
 
 def _calculated(*operands: Any) -> Any:
-    """Missing spreads first; what else comes out is left to the executors."""
+    """The result of arithmetic: missing when an operand is; otherwise its value is known only with events."""
     if _MISSING in operands:
         return _MISSING
     return _OPEN if _OPEN in operands else _SOME
@@ -145,9 +145,9 @@ def presences(pattern: Pattern, names: Collection[str]) -> frozenset[frozenset[s
 def holds_by_absence(clause: Clause, pattern: Pattern, of: str | None = None) -> bool:
     """Whether a clause is true of every match of a pattern, since whatever branches it takes, a variable is absent.
 
-    `a.x = b.x` holds so of `(A a ; C c) | (B b ; D d)`, and so does `a.x > 1 OR b.x > 1`.
+    Examples: `a.x = b.x` and `a.x > 1 OR b.x > 1` for the pattern `(A a ; C c) | (B b ; D d)`.
 
-    of   the negated variable or the closure that the clause is about: it matters only where that stands
+    of   the negated variable or the closure that the clause is about: only branches that have it count
     """
     named = variables(clause)
     relevant = (present for present in presences(pattern, named) if of is None or of in present)

@@ -113,7 +113,7 @@ class Scopes(Names):
         return items
 
     def plain_values(self, items: tuple[tree.Expression, ...], kind: ValueType) -> tuple[int, ...] | tuple[str, ...]:
-        """The items of a long IN as they are, each once: none unless all are constants of this type that fit it."""
+        """The distinct values of a long IN; empty unless all items are constants of this type that fit it."""
         given: object = [_plain(item) for item in items]
         if len(items) == 1 and isinstance(items[0], tree.Parameter) and not is_secret(items[0].name):
             given = self.params.get(items[0].name)
@@ -167,7 +167,7 @@ class Scopes(Names):
         return self.placed(Comparison(INVERSE[operator] if negate else operator, bound_left, bound_right), span)
 
     def among(self, value: Value, items: tuple[tree.Expression, ...], span: Span, *, negate: bool) -> Condition:
-        """The value against each of the items, which may be very many: types are checked once."""
+        """The condition `value IN items`. There may be very many items, so each pair of types is checked once."""
         values = self.plain_values(items, value.type) if references(value) else ()
         if values:
             return self.placed(Among(value, values, negate), span)
@@ -287,7 +287,7 @@ class Scopes(Names):
 
 
 def _plain(item: tree.Expression) -> object:
-    """What an item of IN is, where that is plain to see; otherwise None."""
+    """The value of an item of IN that is a literal; otherwise None."""
     match item:
         case tree.Literal(value):
             return value
@@ -318,7 +318,7 @@ def _literal_type(value: object) -> ValueType:
 
 
 def _with_value(constant: Constant, value: object, kind: ValueType) -> Constant:
-    """Another value made of a constant, which is as secret as that."""
+    """A constant with another value; it is secret when the first one is."""
     return Secret(value, kind, constant.parameter) if isinstance(constant, Secret) else Constant(value, kind)
 
 

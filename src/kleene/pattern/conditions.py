@@ -87,7 +87,7 @@ def _place(clause: Clause, scopes: Scopes) -> Span | None:
 
 
 def _negated_variable(clause: Clause, scopes: Scopes) -> str | None:
-    """The one negated variable of a clause; P must be P₊ ∧ P₋."""
+    """The one negated variable of a clause, or None; two are an error, since P must be P₊ ∧ P₋."""
     negated = {name for name, component in scopes.components.items() if component.negated}
     touched = variables(clause) & negated
     if not touched:
@@ -136,7 +136,7 @@ def _iterating(clause: Clause) -> set[str]:
 
 
 def iterated(clause: Clause) -> str | None:
-    """The one Kleene variable that a clause is tested along; None: it is tested once."""
+    """The Kleene variable for each of whose events a clause is tested; None: it is tested once."""
     return next((reference.variable for reference in references(clause) if _iterates(reference)), None)
 
 
@@ -230,7 +230,7 @@ class LinearPattern:
 
 
 def applicable(clauses: Iterable[Clause], present: Collection[str]) -> tuple[Clause, ...]:
-    """Without those on `a[i]` where `a` is absent: they speak of i > 1 only, and there is none."""
+    """The clauses without those on `a[i]` where `a` is absent: they are about i > 1, and there is no such i."""
     return tuple(clause for clause in clauses if all(name in present for name in _iterating(clause)))
 
 

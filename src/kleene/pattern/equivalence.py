@@ -55,7 +55,7 @@ def _inverted(literal: Literal) -> Literal:
 
 
 def _identifiers(scopes: Scopes, component: Component, attribute: str) -> list[Attribute]:
-    """What stands for a component in a comparison: `x`; `a[1]` and `a[i]`; each member of a closure."""
+    """The identifiers of a component in a comparison: `x`; `a[1]` and `a[i]`; each member of a closure."""
     kind = scopes.attribute_type(component, attribute)
     assert kind is not None
     which = {
@@ -82,7 +82,7 @@ def _pairs(scopes: Scopes, owners: list[Component], attribute: str) -> Iterator[
 
 
 def _before(earlier: Component, later: Component, anchor: Component | None) -> bool:
-    """Whether two components agree before their anchor is there to tell: a run takes no event that cannot match."""
+    """Whether two components come before their anchor, so that a run has to compare them with each other."""
     if anchor is None or earlier.negated or later.negated:
         return False
     return max(earlier.position, later.position) < anchor.position

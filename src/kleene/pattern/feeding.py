@@ -47,7 +47,7 @@ def streams_made(query: Query) -> tuple[str, ...]:
 
 
 def in_dependency_order(queries: Sequence[Query], schema: Schema) -> list[tuple[int, Query]]:
-    """Makers before readers; a cycle is an error that names it."""
+    """Queries with their numbers, those that make a stream before those that read it; a cycle is an error."""
     if not queries:
         raise UnknownKind("no query was given", hint="pass a query, or a list of at least one")
     makers: dict[str, list[int]] = {}
@@ -108,8 +108,8 @@ def types_made(query: BoundQuery) -> dict[str, dict[str, ValueType]]:
 
 
 def families(queries: Sequence[BoundQuery]) -> list[list[int]]:
-    """Queries that feed each other, directly or not, by number."""
-    # By query and by stream that one makes, another one of its family; who stands for a family stands for itself.
+    """Groups of queries, by number, that feed each other directly or through others."""
+    # Union-find over queries and streams: the parent of each member; the root of a family is its own parent.
     owners: dict[int | str, int | str] = {}
 
     def family(member: int | str) -> int | str:

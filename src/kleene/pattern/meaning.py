@@ -1,4 +1,4 @@
-"""What a kept state takes for granted of its events and its output, so that it is not read with another meaning.
+"""What a kept state assumes of its events and its output, so that it is not read with another meaning.
 
 The digest of a query names its matches, so it says nothing of the columns: the same text with another tick, another
 time column or other types finds other matches in the same bytes. What is here is kept beside the digest.
@@ -55,9 +55,9 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def first_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """What is different, as a sentence that tells when it was otherwise; None: nothing that matters.
+    """The first difference that matters, as a sentence; None: there is none.
 
-    Columns may be added. What one of the two does not say, as state that an older Kleene kept, is not compared.
+    Columns may be added. Entries that only one of the two has, such as state of an older Kleene, are not compared.
     """
     return next(_changes(before, now), None)
 

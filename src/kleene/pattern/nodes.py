@@ -34,7 +34,7 @@ class Component(Interned):
     kind: ComponentKind = ComponentKind.SINGLE
     minimum: int = 1
     maximum: int | None = 1
-    # The union of the results with it and without it.
+    # Matches are the union of those with it and those without it.
     optional: bool = False
     negated: bool = False
     # Its place in the text of the pattern: names are instantiated in this order.

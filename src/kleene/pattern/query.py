@@ -61,7 +61,7 @@ class BoundQuery:
     warnings: tuple[QueryWarning, ...] = field(compare=False)
     # Whether its matches list their events, as one table of several queries shows them, instead of a column a variable.
     listed: bool = False
-    # Whether its timeouts carry what only a query that reads them must know: their identity and their tie-breaker.
+    # Whether its timeouts have the private columns that queries reading them need: identity and tie-breaker.
     identified: bool = False
 
     @property
@@ -103,16 +103,16 @@ class BoundQuery:
         return tuple(sorted(named | set(self.partition) | set(self.schema.own_columns)))
 
     def listing(self) -> BoundQuery:
-        """The same matches with their events in lists; COMPRESSED shows the same matches, too."""
+        """This query with the events of its matches in lists; COMPRESSED becomes ALL, which has the same matches."""
         output = tree.OutputMode.ALL if self.output is tree.OutputMode.COMPRESSED else self.output
         return replace(self, listed=True, output=output)
 
     def identifying(self) -> BoundQuery:
-        """The same matches and timeouts, these with what other queries must know of them."""
+        """This query with the private columns in its timeouts that queries reading them need."""
         return replace(self, identified=True)
 
     def columns_compared(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """Of a table's columns those that tell its events apart: what the query reads and what its result holds."""
+        """The columns that tell events of a table apart: those that the query reads or that its result holds."""
         read = self.columns_read
         return tuple(name for name in (columns if read is None else read) if not is_private(name))
 
@@ -377,7 +377,7 @@ def _check_output(parsed: tree.Query, *, lines: bool) -> None:
 
 
 def _digest(query: Query, schema: Schema, parts: tuple[Component, ...]) -> bytes:
-    """What names the query in match ids: its canonical text, its parameters, and the classes that it uses."""
+    """The hash that identifies the query in match ids: of its canonical text, its parameters and its classes."""
     hasher = blake2b(query.canonical.encode(), digest_size=16)
     for name, value in sorted((name, value) for name, value in query.params.items() if name in query.parameters):
         hasher.update(f"\0{name}={value!r}".encode())

@@ -15,10 +15,10 @@ from kleene.pattern.types import TYPE_NAMES, ValueType, comparable
 
 ColumnTypes = Mapping[str, ValueType | str] | Iterable[str]
 
-# Columns that no user can name, beside those of the events: of tables that hold what other queries made, the start of
-# each event, its type where the others' is constant, and the match id by which a composite event is known; of tables
-# that hold several streams, the name of each event's stream, NULL where the stream has types of its own; of results,
-# the events of each match in a list, and the tie-breaker of the last of them.
+# Private columns, which no user can name. In tables with composite events: START, TYPE where other events have a
+# constant type, and IDENTITY, the match id of a composite event. In tables of several streams: STREAM, the name of each
+# event's stream, NULL where the stream has types of its own. In results: EVENTS, the events of each match in a list,
+# and LAST_TIE, the tie-breaker of the last of them.
 _PRIVATE = "\x1f"
 START, TYPE, IDENTITY, STREAM, EVENTS, LAST_TIE = (
     f"{_PRIVATE}{name}" for name in ("start", "type", "identity", "stream", "events", "last_tie")
@@ -131,7 +131,7 @@ class Schema:
 
     @property
     def unordered(self) -> frozenset[str]:
-        """The columns that order nothing: whole events in composite ones, which are made in the order of these."""
+        """The columns that order no events: whole events in composite ones, which are in the order of these already."""
         columns = (column for attributes in self.made_types.values() for column in attributes.items())
         return frozenset(name for name, kind in columns if kind is ValueType.OTHER)
 
@@ -184,7 +184,7 @@ class Schema:
         return _replaced(self, columns=columns, clock=clock)
 
     def _check_clock(self, actual: Clock) -> None:
-        """What was declared of the time column must be what it holds."""
+        """Refuse a time column whose kind is not the declared one."""
         declared = self.clock.kind
         if ClockKind.UNKNOWN not in (declared, actual.kind) and declared is not actual.kind:
             raise BadTimeColumn(
@@ -275,13 +275,13 @@ class Schema:
                 given["classes"][declaration.name] = declaration
         if self.columns is None:
             return _replaced(self, **given)
-        # On data: the declarations were taken in before, and the data knows more of its clock than they do.
+        # The schema is filled in from data: it has the declarations already, and its clock is more exact than theirs.
         given.pop("clock", None)
         return _replaced(self, **given)
 
 
 def is_private(column: str) -> bool:
-    """Whether a column is none of the user's."""
+    """Whether a column is one of Kleene's own, which no user can name."""
     return column.startswith(_PRIVATE)
 
 
