@@ -15,7 +15,7 @@ from kleene.pattern.types import ValueType
 
 
 def composite_rows(query: BoundQuery, matches: pa.Table, columns: pa.Schema) -> pa.Table:
-    """The events that a query makes (semantics §1), with what only those who read them must know.
+    """The composite events of a query (semantics §1), with the private columns that queries reading them need.
 
     matches   those of the query, with their events in lists
     columns   those of the input
@@ -39,7 +39,7 @@ def composite_rows(query: BoundQuery, matches: pa.Table, columns: pa.Schema) -> 
 def timeout_rows(query: BoundQuery, late: pa.Table, columns: pa.Schema) -> pa.Table:
     """The events that a query makes of its timeouts, each at the moment when its window closed.
 
-    late      its timeouts, identified; one whose window no event closed is no event
+    late      its timeouts with their identities; a timeout whose window no event closed makes no event
     columns   those of the input
     """
     schema = query.schema
@@ -68,7 +68,7 @@ def _type_of_types(schema: Schema, columns: pa.Schema) -> pa.DataType:
 
 
 def beside_composites(table: pa.Table, schema: Schema) -> pa.Table:
-    """The input as it stands above composite events: its events have a start and a type of their own, too."""
+    """The input with the columns that composite events need: a start and a type for each event."""
     if schema.start is None:
         table = table.append_column(START, table.column(schema.time))
     if schema.constant_type is not None:
@@ -77,7 +77,7 @@ def beside_composites(table: pa.Table, schema: Schema) -> pa.Table:
 
 
 def with_composites(table: pa.Table, composites: Sequence[tuple[str, pa.Table]]) -> pa.Table:
-    """The input with the composite events of streams below, so that row numbers name all of them."""
+    """The input with composite events appended, so that a row number identifies any event."""
     if not composites:
         return table
     return concatenated([("the events", table), *composites], hint="call it otherwise in RETURN: `… AS another_name`")

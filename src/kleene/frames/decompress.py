@@ -106,9 +106,9 @@ def _each(rows: Any, kind: FrameKind) -> Iterator[Mapping[str, Any]]:
 
 
 def _in_utc(kind: Any) -> Callable[[Any], Any] | None:
-    """What gives the moments in a value of a Spark type their zone; None where there are none.
+    """A function that sets the zone of all moments in a value of a Spark type; None where the type has no moments.
 
-    PySpark hands them over on the clock of this process, without a zone.
+    PySpark returns them in the local time of this process, without a zone.
     """
     name = type(kind).__name__
     if name == "TimestampType":
@@ -131,7 +131,7 @@ def _arrow_rows(table: pa.Table | pa.RecordBatch) -> Iterator[Mapping[str, Any]]
 
 
 def _graph_value(graph: pa.Scalar) -> Any:
-    """A graph can have millions of links, which NumPy hands over sooner."""
+    """A graph as Python values; its numbers as NumPy arrays, since there can be millions of links."""
     if not pa.types.is_struct(graph.type) or not graph.is_valid:
         return graph.as_py()
     return {name: part.values.to_numpy() if name in _NUMBERS else part.as_py() for name, part in graph.items()}

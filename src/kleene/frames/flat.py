@@ -69,7 +69,7 @@ class FlatLayout:
 
 
 def _returned(column: pa.Field) -> list[tuple[str, tuple[str, ...], str]]:
-    """What queries of one table return, but for whole events: these stand in rows of their own."""
+    """The RETURN columns of all queries of a table, without whole events, which have rows of their own."""
     return [
         (RETURNED, (query.name, part.name), f"{query.name}_{part.name}")
         for query in column.type
@@ -94,7 +94,7 @@ def _is_event(field: pa.Field) -> bool:
 
 
 def _is_graph(field: pa.Field) -> bool:
-    """The graph of a compressed result is for `decompress`; its count and its last event remain."""
+    """Whether a column is the graph of a compressed result, which a flat result leaves out."""
     if field.name != _GRAPH or not pa.types.is_struct(field.type):
         return False
     return {"digest", "predecessors", "ends"} <= {*_names(field.type)}
@@ -116,7 +116,7 @@ def _event_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _united(events: Iterable[pa.DataType]) -> list[pa.Field]:
-    """The columns that one of the variables has; the same name must mean the same type."""
+    """The columns of the events of all variables; the same name must have the same type everywhere."""
     fields: dict[str, pa.Field] = {}
     for event in events:
         for field in event:
@@ -198,7 +198,7 @@ def _members(table: pa.Table, name: str, layout: FlatLayout) -> _Piece:
 
 
 def _without_events(rows: int, pieces: Sequence[_Piece], layout: FlatLayout) -> _Piece:
-    """A match that shows no event (RETURN of an absent variable) keeps one row."""
+    """One row for each match without events, such as a RETURN of an absent variable."""
     seen = np.zeros(rows, bool)
     for piece in pieces:
         seen[piece.rows] = True

@@ -132,7 +132,7 @@ class _Steps:
         return self.known[nodes[0]]
 
     def _reached(self, nodes: Iterable[int]) -> list[_Step]:
-        """The places that can come next. Where one match has more events for a variable, the other is first."""
+        """The next places, in order: a match with fewer events for a variable comes before one with more."""
         nodes_at: dict[Place, list[int]] = {}
         seen: set[int] = set()
         pending = list(nodes)

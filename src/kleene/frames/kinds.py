@@ -44,9 +44,9 @@ def kind_of(events: Any) -> FrameKind:
 
 
 def tables_read(events: Any) -> Any:
-    """Events of which an object that only exports an Arrow stream is read into a table, since it can be read once.
+    """The events; an object that only exports an Arrow stream is read into a table, since it can be read only once.
 
-    DuckDB's relations, ADBC's readers and pyarrow's own are such; whatever has a kind of its own stays as it is.
+    Such objects are DuckDB's relations and the readers of ADBC and pyarrow. All other kinds stay as they are.
     """
     if isinstance(events, Mapping):
         return {name: tables_read(stream) for name, stream in events.items()}

@@ -39,8 +39,8 @@ def to_arrow(values: npt.NDArray[Any], missing: Flags | None = None) -> pa.Array
 
 
 def memory(buffer: pa.Buffer, kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """What stands in a buffer; read-only even where it need not be, so that kernels are compiled for one kind."""
-    # One that somebody else wrote may be longer than its last value.
+    """The values in a buffer; always read-only, so that kernels are compiled for one kind of array."""
+    # A buffer of another library may have bytes after its last value.
     values = np.frombuffer(buffer, kind, buffer.size // np.dtype(kind).itemsize)
     values.flags.writeable = False
     return values

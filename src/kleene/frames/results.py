@@ -55,12 +55,12 @@ def return_type(query: BoundQuery, value: Value, columns: pa.Schema) -> pa.DataT
 
 
 def shown(columns: pa.Schema) -> pa.Schema:
-    """The columns that are the user's."""
+    """The columns without Kleene's private ones."""
     return pa.schema([field for field in columns if not is_private(field.name)])
 
 
 def columns_of_input(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
-    """Of the columns of several streams, and of what other queries make, those that the query's own events have."""
+    """The columns of the query's own events, among those of all streams and of composite events."""
     schema = query.schema
     if not schema.streams or schema.columns is None:
         return shown(columns)
@@ -167,7 +167,7 @@ def of_queries(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table | None:
 
 
 def fitting(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A result with the columns that it would have on more columns of events, or on wider ones."""
+    """A result cast to the schema that it has when events have more columns, or wider ones."""
     return table if table.schema.equals(schema) else table.cast(schema)
 
 

@@ -61,7 +61,7 @@ def _one_stream(events: Any, schema: Schema, types: Mapping[str, Mapping[str, Va
 
 
 def _with_time(table: pa.Table, schema: Schema) -> pa.Table:
-    """Where there is no row, and no stream says of what kind its times are, they are ticks."""
+    """The table with integer ticks as times, where it has no rows and no type for them."""
     if table.num_rows or schema.time not in table.column_names:
         return table
     place = table.column_names.index(schema.time)
@@ -71,7 +71,7 @@ def _with_time(table: pa.Table, schema: Schema) -> pa.Table:
 
 
 def _empty(table: pa.Table, schema: Schema) -> pa.Table:
-    """No rows at all say nothing of the columns; the schema does."""
+    """An empty table with the columns that the schema names."""
     kinds = {schema.type: pa.string(), schema.time: pa.null()}
     for name in schema.own_columns:
         if name not in table.column_names:

@@ -25,7 +25,7 @@ _TIMES = (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 
 
 def with_named_columns(events: Any, queries: Sequence[Query], schema: Schema | None = None) -> Any:
-    """The events; where no stream of them says what its columns are, tables with those that the queries name."""
+    """The events; where no stream has columns, empty tables with those that the queries name."""
     streams = events.values() if kind_of(events) is FrameKind.STREAMS else (events,)
     if not streams or not all(map(_says_nothing, streams)):
         return events
@@ -47,7 +47,7 @@ def _with_time(events: Any, queries: Sequence[Query], schema: Schema, time: pa.D
 
 
 def _table(queries: Sequence[Query], schema: Schema, time: pa.DataType, *, types: bool = False) -> pa.Table:
-    """No rows under the names that the schema and the queries use."""
+    """An empty table with the columns that the schema and the queries name."""
     kinds = {name: arrow_type(kind) for name, kind in declared_types(schema).items()}
     for name in (schema.time, schema.start):
         if name is not None:

@@ -85,7 +85,7 @@ class Automaton:
                 yield Run((*run.selected, (event,)))
 
     def stays(self, run: Run, step: Iterable[ReferenceEvent]) -> bool:
-        """All visible events of the step can be ignored, and the window is still open."""
+        """Whether the run can ignore all visible events of the step, and its window is still open."""
         if not self.goes_on(run):
             return False
         return all(self.ignores(run, event) and not self.expired(run, event) for event in self.visible(run, step))
@@ -169,7 +169,7 @@ class Automaton:
         return self.at_kleene(run) or len(run.selected) < len(self.line.states)
 
     def is_match(self, run: Run) -> bool:
-        """At the end; a trailing Kleene component reports every prefix that satisfies the rest."""
+        """Whether the run is at the end; a trailing Kleene component reports every prefix that satisfies the rest."""
         if len(run.selected) < len(self.line.states):
             return False
         return not self.at_kleene(run) or (self.may_leave(run) and self.in_window(run.selected))

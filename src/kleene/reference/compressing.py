@@ -1,4 +1,4 @@
-"""OUTPUT COMPRESSED as the reference makes it: all matches are there, and equal beginnings are shared afterwards.
+"""OUTPUT COMPRESSED on the reference evaluator: finds all matches first, then shares their equal beginnings.
 
 A node is an event under a variable together with all that can come before it, so two nodes are one when exactly the
 same beginnings lead to them; every match is one path then.
@@ -31,7 +31,7 @@ class Compressed:
 
 
 def compress(matches: Sequence[Match], timeline: ReferenceTimeline, hashes: dict[ReferenceEvent, int]) -> Compressed:
-    """What one event completes stands in one graph (SASE+ §4.2). Matches come in canonical order."""
+    """The matches, given in canonical order, as one graph for each completing event (SASE+ §4.2)."""
     places_by_event: dict[ReferenceEvent, list[int]] = {}
     for place, match in enumerate(matches):
         places_by_event.setdefault(match.last(timeline), []).append(place)

@@ -61,7 +61,7 @@ class Result:
     # When it makes a stream: the last event of each match, and the row number of the first composite event.
     lasts: list[ReferenceEvent] = field(default_factory=list)
     first_made: int | None = None
-    # When others read its timeouts: the row number of the first event that one of them is.
+    # When others read its timeouts: the row number of the first timeout event.
     first_late: int | None = None
 
     @property
@@ -127,7 +127,7 @@ def reference_results(
 
 
 def _input(query: BoundQuery, events: Sequence[ReferenceEvent], labels: Sequence[str | None]) -> list[ReferenceEvent]:
-    """Of the events of several streams those that are the query's input, with the columns of these streams alone."""
+    """The events of the streams that the query reads, with the columns of these streams only."""
     if not labels:
         return list(events)
     own = query.schema.columns or {}

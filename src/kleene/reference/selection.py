@@ -18,7 +18,7 @@ from kleene.reference.values import Environment, Special, evaluate, holds
 
 
 def survives_negation(query: BoundQuery, pattern: Pattern, match: Match, timeline: ReferenceTimeline) -> bool:
-    """No event of a negated class that satisfies P₋ lies in its interval (SASE §2.2.2, §3.3)."""
+    """Whether no event of a negated class that satisfies P₋ lies in the match's interval (SASE §2.2.2, §3.3)."""
     for component in components(pattern):
         if not component.negated:
             continue

@@ -82,7 +82,7 @@ def many_table(results: Sequence[Result], table: pa.Table) -> pa.Table:
 
 
 def with_composites(results: Sequence[Result], table: pa.Table) -> pa.Table:
-    """The input with the composite events that queries made of it below, so that row numbers name all of them."""
+    """The input with the composite events of queries appended, so that a row number identifies any event."""
     sources = [(result.first_made, result.query.into, result) for result in results]
     sources += [(result.first_late, None, result) for result in results]
     for _, into, result in sorted((one for one in sources if one[0] is not None), key=lambda one: one[0] or 0):

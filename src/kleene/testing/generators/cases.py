@@ -120,7 +120,7 @@ class _CaseDraft:
         return f"{self.strategy}({', '.join(names)})"
 
     def _window(self) -> str:
-        """Ends that are negated or closed need a window, which some optional part may turn a middle into."""
+        """A WITHIN clause, or none. Negations and closures need one: without an optional part they may be at an end."""
         needed = any(part.role in (Role.NEGATED, Role.CLOSURE) for part in self.parts)
         inclusive = " INCLUSIVE" if self.luck(0.3) else ""
         if self.luck(self.plan.count_window):
@@ -159,7 +159,7 @@ class _CaseDraft:
         return self._deepened(self.rng.choice(texts))
 
     def _deepened(self, equivalence: str) -> str:
-        """Below OR and NOT an equivalence test is spelled out as pairs, which have to be of single events."""
+        """An equivalence test, sometimes below OR or NOT, where it stands for pairs and so needs single events."""
         if any(part.role not in (Role.SINGLE, Role.OPTIONAL) for part in self.parts):
             return equivalence
         if not self.luck(self.plan.deep_equivalence):

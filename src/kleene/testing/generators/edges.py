@@ -38,7 +38,7 @@ def _high(rng: Random, times: list[int]) -> Move:
 
 
 def _torn(rng: Random, times: list[int]) -> Move:
-    """Some at one edge or near the middle, those after a cut at another: further apart than an integer tells."""
+    """Moves times before a cut to one edge, those after it to another: their difference may exceed 64 bits."""
     cut = rng.choice(times)
     before = rng.choice((EARLIEST, EARLIEST + 3, -_MIDDLE, -_MIDDLE - 2, -5)) - times[0]
     after = rng.choice((LATEST, LATEST - 3, _MIDDLE, _MIDDLE + 2)) - times[-1]
@@ -62,7 +62,7 @@ def _moved(rng: Random, row: dict[str, Any], start: str | None, move: Move) -> d
     if start is not None and row.get(start) is not None:
         length = row["ts"] - row[start]
         began = moved["ts"] - length
-        # Some have lasted since ever.
+        # Some events begin at the earliest time there is.
         moved[start] = EARLIEST if length > 0 and rng.random() < 0.15 else min(max(began, EARLIEST), LATEST)
     return moved
 

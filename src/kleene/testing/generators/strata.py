@@ -13,7 +13,7 @@ _SOME_OF_EACH = Wishes(kleene=0.1, optional=0.05, negation=0.1)
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """What a stratum draws; a chance is that of a feature which the stratum is not about."""
+    """What a stratum draws; the chances are those of features that it is not about."""
 
     strategy: str | None = None
     # The operators of patterns that are no lines; empty means a line.
