@@ -23,7 +23,7 @@ def check_files(
     format: str | None,
     separator: str | None,
 ) -> int:
-    """Check each file; the exit code."""
+    """Check each file; returns the exit code."""
     values = params_from(params)
     queries: list[Query] = []
     code = 0
@@ -85,7 +85,7 @@ def _schema(
         try:
             declared = declared.declaring(query.tree.declarations)
         except QueryError:
-            continue  # said when the query itself is checked
+            continue  # reported when the query itself is checked
     given = events_from(events, declared, format, separator)
     table, declared = to_table(given.events, declared)
     return schema_on(table.schema, declared)

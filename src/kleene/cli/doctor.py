@@ -128,7 +128,7 @@ def _kernels() -> Check:
         number = f"{kept} of {total} compiled" if kept else "none compiled yet"
         if warming.is_under_way():
             return Check("kernels", f"{number}, being compiled now, kept in {folder}", True)
-    except Exception as problem:  # of packages that are damaged, which have lines of their own
+    except Exception as problem:  # damaged packages, which other lines of the report name
         return Check("kernels", f"cannot be loaded: {problem}", False, "Repair the packages above first.", needed=False)
     advice = "The first queries run uncompiled, or wait; to compile now: kleene warm"
     return Check("kernels", f"{number}, kept in {folder}", False, advice, needed=False)

@@ -24,7 +24,7 @@ _COMMENTS = re.compile(rf"{_QUOTED}|(?P<comment>{_COMMENT})")
 
 
 def format_files(files: Sequence[str], *, write: bool) -> int:
-    """Format each file; the exit code."""
+    """Format each file; returns the exit code."""
     code = 0
     for path in files:
         try:

@@ -99,7 +99,7 @@ def _say_why(events: Any, queries: Sequence[Query], schema: Schema) -> None:
 
 
 def _report_unseen_types(events: Any, queries: Sequence[Query], schema: Schema) -> None:
-    """Spark's tasks cannot warn of types that no event has; here the events still are."""
+    """Warn of types that no event has, before the run: a task of Spark sees only a part of the events."""
     from kleene.evaluation import report_unseen_types
 
     declared = declared_together(schema, queries)

@@ -22,9 +22,9 @@ from kleene.pattern import Query, Schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Fewer rows are handed over as they are.
+# Tables with fewer rows are handed to Spark directly, without a file.
 _WORTH_A_FILE = 100_000
-# What Spark takes for a pattern of names.
+# Characters that Spark reads as a glob pattern in a path.
 _PATTERNS = frozenset("*?[]{}\\,")
 _NO_BAD_ROWS = pa.schema([("row", pa.int64()), ("line", pa.int64()), ("reason", pa.string()), ("text", pa.string())])
 
@@ -49,7 +49,7 @@ def find_on_spark(
         frames = {name: _frame(session, table, files.get(name, ()), stack) for name, table in tables.items()}
         query_outputs = outputs(frames if isinstance(events, Mapping) else frames[""], query, schema=schema)
         timeouts = None if query_outputs.timeouts is None else query_outputs.timeouts.toArrow()
-        # Another pass over the events, which can be told to find nothing.
+        # Collecting bad rows is another pass over the events; it is left out where there can be none.
         perhaps_bad = any(_may_hold_bad_rows(table, declared) for table in tables.values())
         bad = query_outputs.bad_rows.toArrow() if perhaps_bad else _NO_BAD_ROWS.empty_table()
         return Outputs(query_outputs.matches.toArrow(), timeouts, bad)

@@ -74,7 +74,7 @@ def _missing(problem: ImportError) -> Exception:
 
 
 class Console:
-    """Tells a run to a terminal, where a line lives while its stage does, or to a pipe, a line for each stage."""
+    """Reports a run: on a terminal, one live line for the current stage; on a pipe, one plain line a stage."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -84,7 +84,7 @@ class Console:
     def stage(self, text: str, tasks: Callable[[], tuple[int, int]] | None = None) -> Iterator[None]:
         began = time.perf_counter()
         if not sys.stderr.isatty():
-            # When it begins: who reads a log wants to know what goes on for so long.
+            # Printed when the stage begins, so that a log shows what a long wait is for.
             print(f"after {began - self._began:.1f} s: {text}", file=sys.stderr, flush=True)
             yield
             return
@@ -112,7 +112,7 @@ _WORDS = {
 
 @contextmanager
 def _living(text: str, tasks: Callable[[], tuple[int, int]] | None) -> Iterator[None]:
-    """A line with a spinner, a bar of tasks where Spark tells them, and the time, until the stage ends."""
+    """Shows a live line until the stage ends: a spinner, a bar of Spark's tasks where they are known, and the time."""
     from threading import Event, Thread
 
     from rich.console import Console as Terminal
@@ -164,7 +164,7 @@ def _summed_up(summary: Summary) -> Iterator[str]:
 
 
 def _rate(summary: Summary) -> str:
-    """Of fewer rows it would be the rate at which Spark starts."""
+    """The rate as text; empty for few rows, where it would only measure how fast Spark starts."""
     if summary.rows < _ROWS_WORTH_A_RATE:
         return ""
     return f": {summary.rows / summary.finding:,.0f} events/s"
@@ -221,7 +221,7 @@ def _stream(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _explained(on_data: OnData[Any, Any], number: int) -> str:
-    """A query on its columns; one that reads what another makes is explained from what binding found out of these."""
+    """The explanation of a query on the schema that it was bound to, which includes the streams of other queries."""
     query, bound = on_data.pipeline.queries[number], on_data.queries[number]
     return explain_query(query, schema=bound.schema, settings=on_data.pipeline.settings).text
 

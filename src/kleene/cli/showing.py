@@ -37,7 +37,7 @@ def print_matches(matches: pa.Table, schema: Schema, *, limit: int, title: str |
 
 
 def _width() -> int | None:
-    """A pipe has no width; a terminal's is asked for by rich."""
+    """The width of the output: fixed for a pipe; None for a terminal, whose width rich finds out."""
     return None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
 
 
@@ -63,7 +63,7 @@ def rendered(matches: pa.Table, schema: Schema, title: str | None = None) -> Tab
 
 
 def _is_graph(field: pa.Field) -> bool:
-    """A compressed result's graph is for `decompress`, and a person sees the count; a variable may be called so."""
+    """Whether a column is the graph of a compressed result, which is not shown, and no variable called `graph`."""
     is_struct = field.name == "graph" and pa.types.is_struct(field.type)
     return is_struct and {"digest", "predecessors", "ends"} <= {part.name for part in field.type}
 

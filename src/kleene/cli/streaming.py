@@ -1,4 +1,4 @@
-"""What a stream does, told while it runs: a table that lives on a terminal, lines to a pipe; summed up at the end."""
+"""Progress of a stream: a live table on a terminal, lines on a pipe, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS_A_LINE = 1.0
 
 
 class StreamConsole(Console):
-    """Tells a stream to a terminal or to a pipe. Rows that console sinks show would break the table: lines then."""
+    """Reports a stream: a live table on a terminal; lines on a pipe, or where rows of console sinks would break it."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(pipeline.schema)
@@ -70,7 +70,7 @@ def line(batch: BatchMeasures, totals: Totals) -> str:
 
 
 def table(batch: BatchMeasures, totals: Totals) -> Group:
-    """A row for each query, with what it found so far; what goes on stands below."""
+    """One row a query with its totals so far; the current batch and the sums over all queries below."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -118,7 +118,7 @@ def _bytes(number: int) -> str:
 
 
 def stream_summed_up(summary: StreamSummary) -> Iterator[str]:
-    """The end of a stream."""
+    """The summary of a stream, line by line."""
     totals = summary.totals
     yield ""
     yield f"read     {counted(totals.rows, 'row')}"

@@ -10,7 +10,7 @@ import typer
 
 
 def compile_all() -> str:
-    """Compile what is not kept yet; what was done, and where kernels are kept."""
+    """Compile the kernels that are not kept yet; returns a message with the folder that keeps them."""
     from kleene.engine import warming
     from kleene.engine.warm import WARMINGS, warm
 
@@ -29,7 +29,7 @@ def compile_all() -> str:
 
 
 def archive_classes() -> str:
-    """Keep the classes that Spark loads; where they are kept."""
+    """Archive the classes that Spark loads; returns a message with the place of the archive."""
     from kleene.spark.class_archive import archive_options, make_archive
     from kleene.spark.session import check_installed
 
@@ -65,7 +65,7 @@ def _steps(number: int) -> Iterator[Callable[[int, str], None]]:
 
 @contextmanager
 def working(text: str) -> Iterator[None]:
-    """Say on a terminal that work goes on, and how far the compiler has come where it holds it up."""
+    """Show on a terminal that work goes on, and how far the compiler is while the work waits for it."""
     if not sys.stderr.isatty():
         yield
         return

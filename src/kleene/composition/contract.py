@@ -23,7 +23,7 @@ class QueryRunner(Protocol):
     # Events in, matches out
 
     def process(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
-        """Take in what came, and match what time has passed; a watermark of None leaves time where it was.
+        """Take in events, and match those that the watermark has passed; None leaves the watermark where it was.
 
         `NotCompilable`, with the first events, where only the reference evaluator can run the query.
         """
@@ -32,7 +32,7 @@ class QueryRunner(Protocol):
         """Take in the last of the input, which ends time: everything that waits is decided."""
 
     def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
-        """Take in what an equal runner took in; what that one gave is given again where other queries read it."""
+        """Take in events whose outputs an equal runner gave; they are given again where other queries read them."""
 
     # How it runs, and what it holds
 
@@ -42,15 +42,15 @@ class QueryRunner(Protocol):
 
     @property
     def replays_by_update(self) -> bool:
-        """Whether an equal runner is made only by the same batches and watermarks."""
+        """Whether only the same batches and watermarks build an equal runner."""
 
     @property
     def horizon(self) -> int | None:
-        """How long before the watermark events end of which an equal runner can be made; None: of no part."""
+        """How far back from the watermark events must be kept to build an equal runner by `replay`; None: all."""
 
     @property
     def waiting(self) -> pa.Table | None:
-        """The events given whose time has not passed; None when none was ever seen."""
+        """The events that the watermark has not passed; None when no event was ever seen."""
 
     @property
     def deadline(self) -> int | None:
@@ -73,4 +73,4 @@ class QueryRunner(Protocol):
         """Everything counted so far."""
 
     def snapshot(self) -> bytes:
-        """What must be kept to go on elsewhere."""
+        """The state from which another process can continue."""

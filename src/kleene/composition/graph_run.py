@@ -38,7 +38,7 @@ class QueryRun:
     begun: bool = False
 
     def process(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
-        """Take in what came, and match what time has passed."""
+        """Take in events, and match those that the watermark has passed."""
         return self._begin(lambda runner: runner.process(parts, watermark))
 
     def finish(self, parts: Sequence[Part]) -> EngineOutputs:
@@ -46,12 +46,12 @@ class QueryRun:
         return self._begin(lambda runner: runner.finish(parts))
 
     def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
-        """Take in what an equal run took in; what it gave is given again where other queries read it."""
+        """Take in events whose outputs an equal run gave; they are given again where other queries read them."""
         self.begun = True
         return self.runner.replay(parts, watermark)
 
     def _begin(self, work: Callable[[QueryRunner], EngineOutputs]) -> EngineOutputs:
-        """Do some work; what no engine can run changes to the reference evaluator with the first events."""
+        """Do some work; a query that no engine can run changes to the reference evaluator with the first events."""
         try:
             outputs = work(self.runner)
         except NotCompilable as problem:
@@ -64,13 +64,13 @@ class QueryRun:
         return outputs
 
     def time(self, watermark: int | None) -> int | None:
-        """How far its time has come where that of the events has come to a watermark."""
+        """The watermark of this query when the events are at a watermark: behind it by the lag of its streams."""
         if watermark is None or self.node.lag is None:
             return None
         return max(watermark - self.node.lag, _EARLIEST)
 
     def in_event_time(self, moment: int | None) -> int | None:
-        """The watermark of the events at which its own time comes to a moment; None: there is no such watermark."""
+        """The watermark of the events at which this query's own watermark reaches a moment; None: there is none."""
         return None if moment is None or self.node.lag is None else moment + self.node.lag
 
 
@@ -125,7 +125,7 @@ class GraphRun:
         return self._step(last, lambda run, parts: run.finish(parts))
 
     def replay(self, events: pa.Table, watermark: int | None) -> None:
-        """Take in what an equal run has taken in, which gave what there was to give.
+        """Take in events whose outputs an equal run has already given.
 
         Where `replays_by_update`, events and watermarks must be those of the other run.
         """
@@ -146,13 +146,13 @@ class GraphRun:
 
     @property
     def replays_by_update(self) -> bool:
-        """Whether an equal run is made only by the same batches and watermarks: what is dropped depends on them."""
+        """Whether only the same batches and watermarks build an equal run: what a budget drops depends on them."""
         return any(run.runner.replays_by_update for run in self.runs)
 
     @property
     def horizon(self) -> int | None:
-        """How long before the watermark events end of which an equal run can be made by `replay`; None: of no part."""
-        # By stream, how long before its own time the events end of which an equal one can be made.
+        """How far back from the watermark events must be kept for `replay` to build an equal run; None: all of them."""
+        # By stream: how far back from its own watermark its events must be kept.
         reaches: dict[str, int] = {}
         longest = 0
         for run in self.runs:
@@ -166,7 +166,7 @@ class GraphRun:
         return longest
 
     def waiting(self, watermark: int | None) -> pa.Table:
-        """The events given whose time has not passed; some of them perhaps more than once."""
+        """The events that the watermark has not passed; an event that several queries hold may appear several times."""
         time = self.graph.nodes[0].query.schema.time
         tables = []
         known: set[object] = set()
@@ -211,7 +211,7 @@ class GraphRun:
         return {run.node.number: run.runner.statistics.dropped for run in self.runs}
 
     def snapshots(self) -> Iterator[tuple[int, bytes]]:
-        """By query what must be kept to go on elsewhere."""
+        """The snapshots of all queries, from which another process can continue."""
         return ((run.node.number, run.runner.snapshot()) for run in self.runs)
 
 

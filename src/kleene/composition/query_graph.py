@@ -61,7 +61,7 @@ class QueryNode:
 
     @cached_property
     def nothing(self) -> tuple[Part, ...]:
-        """What it is given when nothing comes."""
+        """Its input when no event comes: empty tables."""
         return tuple((name, columns.empty_table()) for name, columns in self.parts)
 
     @cached_property
@@ -80,7 +80,7 @@ class QueryNode:
         return listed
 
     def shown(self, given: EngineOutputs) -> EngineOutputs:
-        """What it gave, without what only queries that read it must know."""
+        """Its outputs without the private columns that only queries reading them need."""
         if self.runs is self.query:
             return given
         matches, timeouts = given.matches, given.timeouts
@@ -218,7 +218,7 @@ def _node(
 
 
 def _nothing_of(node: QueryNode) -> tuple[pa.Table, pa.Table | None]:
-    """The matches and the timeouts of no events."""
+    """Empty tables of matches and of timeouts."""
     matches = result_schema(node.runs, node.columns).empty_table()
     timeouts = None if node.query.timeouts is None else timeout_schema(node.runs, node.columns).empty_table()
     return matches, timeouts

@@ -33,7 +33,7 @@ _WHAT = "the snapshot of a query on the reference evaluator"
 
 
 class ReferenceRun:
-    """What is held of the input of one query, and the evaluator that goes through it."""
+    """Runs one query on the reference evaluator, over the part of its input that can still matter."""
 
     replays_by_update = False
 
@@ -66,7 +66,7 @@ class ReferenceRun:
         return EngineOutputs()
 
     def _take(self, parts: Sequence[Part]) -> None:
-        """Rows of one stream stand in one table unless their columns are of other types, which they keep."""
+        """Hold rows: those of one stream in one table, or in several where their column types differ."""
         for name, rows in parts:
             for place, (known, held) in enumerate(self._held):
                 if known == name and held.schema.equals(rows.schema):
@@ -116,19 +116,19 @@ class ReferenceRun:
 
     @property
     def horizon(self) -> int | None:
-        """How long before the watermark events end of which an equal run can be made by `replay`; None: all of them."""
+        """How far back from the watermark events must be kept for `replay` to build an equal run; None: all of them."""
         window = self._query.window
         return None if window is None else 2 * window.size
 
     @property
     def waiting(self) -> pa.Table:
-        """The events given whose time has not passed."""
+        """The events that the watermark has not passed."""
         rows = self._held[0][1]
         return rows if self._watermark is None else rows.filter(pc.greater_equal(self._ends(rows), self._watermark))
 
     @property
     def deadline(self) -> int | None:
-        """The first watermark at which something could become certain; perhaps nothing does."""
+        """The first watermark at which something could become certain; nothing need be."""
         schema, window = self._query.schema, self._query.window
         moments = []
         for _, rows in self._held:
@@ -163,7 +163,7 @@ class ReferenceRun:
     # State
 
     def snapshot(self) -> bytes:
-        """What must be kept to go on elsewhere: all that is held, by part."""
+        """The state from which another process can continue: all rows that are held, by part."""
         written = [_written(rows) for _, rows in self._held]
         names = pa.array([name for name, _ in self._held], pa.string())
         return _written(pa.table([names, pa.array(written, pa.large_binary())], schema=_SNAPSHOT))
@@ -189,7 +189,7 @@ class ReferenceRun:
 
 
 def check_evaluated_again(node: QueryNode, budget: Budget, reason: str) -> None:
-    """Refuse a query on the reference evaluator whose matches depend on more than the events of some time."""
+    """Refuse a query on the reference evaluator whose matches depend on more events than those of its window."""
     query, problem = node.query, None
     if query.counts_events or (query.window is None and (budget.state_bytes is None or decides_late(query))):
         problem = "it has no window of time"

@@ -24,14 +24,14 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """Events that could begin a component: those that came after the component before it, and there with its key."""
+    """How many events could begin a component: those after the component before it, and those of them with its key."""
 
     after: int
     same_key: int
 
 
 class DiagnosedStream:
-    """Looked at only when the engine's counts leave something open."""
+    """The events of a diagnosed run, as arrays; computed only when the engine's counts leave a question open."""
 
     def __init__(self, query: BoundQuery, plan: Plan, table: pa.Table) -> None:
         self._query, self._plan, self._table = query, plan, table
@@ -86,7 +86,7 @@ class DiagnosedStream:
         return mask
 
     def came(self, alternative: int, place: int) -> Came:
-        """How many came in order at all, and in their partition, whatever the window."""
+        """How many events came in order in the whole stream, and in their partition; the window is not considered."""
         keys = self._keys
         return Came(
             self._in_order(alternative, place, np.where(keys < 0, keys, 0)), self._in_order(alternative, place, keys)

@@ -45,7 +45,7 @@ class TreeWording:
     within: str | None
 
     def lines(self, *, matched: bool) -> Iterator[str]:
-        """How many events and records there were; unless something matched, where they became none."""
+        """The numbers of events and records by component and node; without a match, the node at which none was left."""
         rows = [(count.variable, self._component(count)) for count in self.counts]
         rows += [(print_tree(node), self._node(node)) for node in self._tried if not isinstance(node, LeafNode)]
         yield from aligned(rows)
@@ -66,7 +66,7 @@ class TreeWording:
 
     @cached_property
     def _tried(self) -> dict[Node, tuple[int, int]]:
-        """Combinations tried and records made, from the leaves up; no two nodes have the same variables below them."""
+        """By node, from the leaves up: combinations tried and records made. No two nodes have the same variables."""
         counts = () if self.measured is None else self.measured.nodes
         return dict(zip(walk(self.plan.root), counts, strict=False))
 
@@ -138,7 +138,7 @@ class TreeWording:
         return next(below, node)
 
     def _why_unused(self, leaf: LeafNode) -> str:
-        """Events that were dropped before they were joined, or that no list of them satisfies the conditions of one."""
+        """Why a leaf made no record: events were dropped before the join, or no list of them meets its conditions."""
         component = leaf.scan.component
         if component.kind is ComponentKind.KLEENE and (leaf.tests or component.minimum > 1):
             needed = [f"at least {component.minimum} events"] if component.minimum > 1 else []
@@ -166,7 +166,7 @@ class TreeWording:
                 return f"{counted(tried, 'record')} failed {one_of(tests)}"
 
     def _why_no_pair(self, node: JoinNode) -> str:
-        """The two sides made records, and no two of them meet."""
+        """Why a join made no record although both sides made some."""
         needed = ["in this order"] if node.kind is Join.SEQ else []
         needed += [f"with the same {key_of(self.query)}"] if self.plan.key else []
         needed += [f"with {all_of(node.equalities)}"] if node.equalities else []

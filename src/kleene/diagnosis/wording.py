@@ -147,7 +147,7 @@ class Wording:
         return self._why_not_after(place)
 
     def _reasons(self, place: int) -> list[str]:
-        """What the engine counted on the way from the component before, the most frequent first."""
+        """What stopped runs between the component before and this one, as counted, the most frequent first."""
         if isinstance(self.plan, SequencePlan):
             return []
         count = self.counts[place]
@@ -163,7 +163,7 @@ class Wording:
         return [text for _, text in listed] + ([f"{waiting:,} still waited when the stream ended"] if waiting else [])
 
     def _waiting(self, place: int) -> int:
-        """Runs before a place that nothing reached which neither expired nor were stopped."""
+        """The number of runs that still waited for a place: they neither expired nor were stopped."""
         strategy, before = self.query.strategy, self.counts[place - 1]
         single = self._part(place - 1).kind is ComponentKind.SINGLE
         if strategy.is_contiguous or not single or self.query.output is OutputMode.NON_OVERLAP:
@@ -172,7 +172,7 @@ class Wording:
         return max(before.reached - before.expired - stopped, 0)
 
     def _why_not_after(self, place: int) -> str:
-        """Order, key, window: the first of them that no event keeps."""
+        """Why no event continued a run: the first of order, key and window that none satisfies."""
         name, before = self._names[place], self._names[place - 1]
         came = self.stream.came(self.number, place)
         if not came.after:
@@ -190,7 +190,7 @@ class Wording:
         return f"{later}, too late for the window (WITHIN {self.within})"
 
     def _why_incomplete(self) -> str:
-        """Runs reached the last component, and none of them is a match."""
+        """Why none of the runs that reached the last component is a match."""
         last = len(self.counts) - 1
         reasons = []
         on_stacks = isinstance(self.plan, SequencePlan)
@@ -211,7 +211,7 @@ class Wording:
 
 
 def own_conditions(mask: Sequence[Clause], passed: int, seen: int) -> str:
-    """How many of the events that were seen satisfy what is asked of one event alone."""
+    """How many of the events of a component's types satisfy its conditions on one event, as text."""
     if not mask:
         return ""
     number = "all" if passed == seen else f"{passed:,}" if passed else "none"
@@ -244,7 +244,7 @@ def all_of(clauses: Sequence[Clause]) -> str:
 
 
 def one_of(clauses: Sequence[Clause]) -> str:
-    """What failed is one of the conditions there; the engine counts them together."""
+    """The conditions of which one failed, as text: the engine counts their failures together."""
     if not clauses:
         return "the window"
     printed = _printed(clauses)
