@@ -14,7 +14,7 @@ from kleene.plan.settings import Settings
 def why_not_compiled(query: BoundQuery, columns: pa.Schema, settings: Settings | None = None) -> str | None:
     """Why a query must stay on the reference evaluator; None when it need not."""
     try:
-        # No event is matched, which takes no compiler.
+        # Interpreted: without events there is nothing to compile kernels for.
         with interpreted():
             engine = Engine(query, settings)
             engine.process(columns.empty_table())

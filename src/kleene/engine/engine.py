@@ -1,7 +1,7 @@
 """One query over batches of events: `process` takes a batch and how far time has come, `finish` ends time.
 
-An engine has one owner. Everything that it knows of the past is in the events that it holds (`store`); runs and stacks
-are made of them, and made again of them when the store has more of the past than of the present, and after `restore`.
+An engine has one owner. All its knowledge of the past is in the events that it holds (`store`); runs and stacks
+are built from them, and rebuilt from them when most of the store is no longer needed, and after `restore`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Engine:
     ) -> None:
         """An engine for a query bound to the columns of its events; `NotCompilable` when it needs the reference.
 
-        plan         how it runs to the end, where that is not left to the planner
-        statistics   what is known of the events; otherwise the first of them are looked at
+        plan         a fixed plan; otherwise the planner chooses, and may change it
+        statistics   what is known of the events; otherwise the first of them are sampled
         """
         self.query, self.settings = query, settings or Settings()
         self._first_plan = plan or plan_query(query, self.settings, statistics)
@@ -68,7 +68,7 @@ class Engine:
         return tuple(executor.measured for executor in self._held.executors)
 
     def planned_for(self, table: pa.Table) -> Plan:
-        """How it would run on events like these, of which none is taken in."""
+        """The plan for events like these; none of them is taken in."""
         if self._planning is None or self._held is not None:
             return self.plan
         arrivals = Arrivals(self.query.schema)
@@ -81,7 +81,7 @@ class Engine:
     # Life
 
     def process(self, batch: pa.Table, watermark: int | None = None) -> EngineOutputs:
-        """Take in a batch, and match what time has passed.
+        """Take in a batch, and match the events that the watermark has passed.
 
         watermark   no event before it is still to come, in steps of the time column; None leaves it where it was.
                     Events of later batches that end before it are late
@@ -94,31 +94,31 @@ class Engine:
         return self._reported(replace(outputs, bad=bad, late=late), counted)
 
     def replay(self, batch: pa.Table, watermark: int | None, *, gives: bool = False) -> EngineOutputs:
-        """Take in what another engine of this query has taken in, which gave what there was to give.
+        """Take in events whose outputs another engine of this query has already given.
 
         Under a budget that drops, batches and watermarks must be those of the other engine (`replays_by_update`).
 
-        gives   whether it is given once more, for queries that read it
+        gives   whether the outputs are given once more, for queries that read them
         """
         self._arrivals.add(batch)
         passed = self._arrivals.watermark
-        # Under a budget that drops, what came since is judged when time moves on.
+        # Under a budget that drops, events are counted against it when the watermark moves on.
         stands = self.replays_by_update and passed is not None and watermark is not None and watermark <= passed
         outputs = EngineOutputs()
         if watermark is not None and not stands:
             outputs = self._match(watermark, again=True, gives=gives)
-        # What the other engine dropped it has counted.
+        # The other engine has counted what was dropped.
         self._total = replace(self._total, dropped=self._accounts.dropped)
         return outputs
 
     @property
     def replays_by_update(self) -> bool:
-        """Whether an equal engine is made only by the same batches and watermarks: what is dropped depends on them."""
+        """Whether only the same batches and watermarks build an equal engine: what a budget drops depends on them."""
         return self._accounts.drops
 
     @property
     def waiting(self) -> pa.Table | None:
-        """The events whose time has not passed; None when none was ever seen."""
+        """The events that the watermark has not passed; None when no event was ever seen."""
         return self._arrivals.waiting
 
     @property
@@ -147,9 +147,9 @@ class Engine:
 
     @property
     def horizon(self) -> int | None:
-        """How long before the watermark events end of which an equal engine can be made by `replay`; None: of no part.
+        """How far back from the watermark events must be kept for `replay` to build an equal engine; None: all of them.
 
-        What NON_OVERLAP chooses, and what a budget drops, depends on all that was.
+        What NON_OVERLAP chooses, and what a budget drops, depends on all events before.
         """
         query, window = self.query, self.query.window
         waits = query.output is OutputMode.COMPRESSED and self.plan.has_negated_end
@@ -164,12 +164,12 @@ class Engine:
 
     @property
     def statistics(self) -> RunCounts:
-        """Everything so far."""
+        """The counts of all batches so far."""
         return self._total
 
     @property
     def nbytes(self) -> int:
-        """What it holds in memory now."""
+        """The bytes that it holds in memory now."""
         return self._arrivals.nbytes + (0 if self._held is None else self._held.nbytes)
 
     def _reported(self, outputs: EngineOutputs, counted: RunCounts) -> EngineOutputs:
@@ -201,7 +201,7 @@ class Engine:
     # Matching
 
     def _match(self, watermark: int | None, *, again: bool = False, gives: bool = True) -> EngineOutputs:
-        """Match what time has passed; `again`: it was matched before, and need not be given (`gives`)."""
+        """Match the events that the watermark has passed; `again`: a second time, with outputs only if `gives`."""
         table = self._arrivals.settled(watermark)
         if table is None:
             return EngineOutputs()
@@ -214,7 +214,7 @@ class Engine:
         outputs = held.settle_again(passed, gives=gives) if again else held.settle(passed)
         if watermark is not None:
             self._held = held.lighter(self._arrivals.watermark)
-            # What was within its budget is not judged again by other batches.
+            # Events that were within the budget stay within it when they are replayed in other batches.
             if not again or self.replays_by_update:
                 self._within_budget()
         relevant = RunCounts(relevant=arrived.rows.num_rows)
@@ -225,7 +225,7 @@ class Engine:
         return EngineState(self.query, self._first_plan, self.settings, self._accounts, table, planning)
 
     def _within_budget(self) -> None:
-        """Drop the oldest events while living ones take too much, and dead ones that make it too much in memory."""
+        """Drop the oldest events while those still needed are over the budget; then drop events no longer needed."""
         most, held, watermark = self.settings.budget.state_bytes, self._held, self._arrivals.watermark
         if most is None or held is None:
             return
@@ -247,7 +247,7 @@ class Engine:
     # State
 
     def snapshot(self) -> bytes:
-        """What must be kept to go on elsewhere: the events of open windows, and what cannot be told from them."""
+        """The state from which another engine can continue: events of open windows, and what they do not tell."""
         held = None
         if self._held is not None:
             held = self._held.saved(self._held.needed(self._arrivals.watermark))

@@ -40,15 +40,15 @@ from kleene.plan.physical import Plan
 from kleene.plan.settings import Settings
 from kleene.plan.trees import Alternative
 
-# The store is made anew when it holds more dead events than living ones, and at least so many; or when it takes twice
-# as much memory as the living ones need, and so many bytes more.
+# The store is rebuilt when it holds more events that are no longer needed than needed ones, and at least so many; or
+# when it takes twice as much memory as the needed ones, and so many bytes more.
 _WORTH_IT = 1 << 16
 _WORTH_IT_BYTES = 1 << 27
-# By how much memory must grow before it is looked at again what is alive in it.
+# The factor by which memory must grow before the needed events are looked for again.
 _GROWTH = 1.25
 # What a key takes at most: in the tables of keys, and in those of executors.
 _KEY_BYTES = 128
-# As windows are measured, nothing starts after here.
+# Beyond every position of an event.
 _HIGHEST = 2**62
 
 
@@ -64,9 +64,9 @@ class EngineState:
         table: pa.Table,
         planning: Planning | None = None,
     ) -> None:
-        """Nothing yet; of the table only the columns matter.
+        """A state without events; of the table only the columns are used.
 
-        planning   who finds better plans; None: the plan is not to be changed
+        planning   finds better plans; None: the plan stays as it is
         """
         self._query, self._plan, self._settings, self._accounts = query, plan, settings, accounts
         self._planning = planning
@@ -86,7 +86,7 @@ class EngineState:
         self._bytes_when_made = self._bytes_looked_at = self.nbytes
 
     def _begin(self, plan: Plan) -> None:
-        """Run a plan, of which nothing has seen any event."""
+        """Make the executors of a plan, before any event is taken in."""
         self._plan = plan
         self._routing = {
             alternative.key: (KeyCoder(alternative.key, self.strings), Growing(np.zeros(0, np.int64)))
@@ -110,7 +110,7 @@ class EngineState:
 
     @property
     def plan(self) -> Plan:
-        """As it runs now."""
+        """The plan that runs now."""
         running = tuple(executor.plan for executor in self.executors)
         costs = tuple(executor.costs or cost for executor, cost in zip(self.executors, self._plan.costs, strict=False))
         return replace(self._plan, alternatives=running, costs=costs)
@@ -120,7 +120,7 @@ class EngineState:
         return self._intake.arrived(table, step, self.store)
 
     def planned_for(self, table: pa.Table) -> Plan:
-        """The plan for these events, which are the first."""
+        """The plan that would be chosen if these were the first events."""
         arrived, _ = self.arrived(table, 0)
         better = None
         if self._planning is not None and len(arrived.end):
@@ -163,7 +163,7 @@ class EngineState:
         store, query = self.store, self._query
         keys = store.partition if executor.key == query.partition else self._routing[executor.key][1].array
         by_position = query.counts_events
-        # Positions in different partitions have nothing to do with each other.
+        # Positions of different partitions cannot be compared.
         mixed = by_position and executor.key != query.partition
         return Timeline(
             keys=keys,
@@ -180,7 +180,7 @@ class EngineState:
 
     @property
     def _closes(self) -> bool:
-        """Whether windows close while events come: one of any length may begin at any position that has passed."""
+        """Whether windows close before the input ends; not where a late event may still begin at a past position."""
         return self._intake.past is None
 
     def _frontier_codes(self, partition: Ints) -> Ints:
@@ -190,9 +190,9 @@ class EngineState:
     # Results out
 
     def settle(self, watermark: int | None, *, replaying: bool = False) -> EngineOutputs:
-        """Everything that is certain by now; `replaying`: nothing is said, since it was said before."""
+        """The outputs that are certain by now; `replaying`: none, since they were given before."""
         time, closing = self._time(self.executors[0]), self._closing(watermark)
-        # What was given at several watermarks is certain at once now: together it may be more than a budget allows.
+        # Outputs that were given at several watermarks are certain at once now, and together may exceed a budget.
         with self._accounts.without_failing() if replaying else nullcontext():
             settling = [executor for executor in self.executors if not (replaying and self._forgets(executor))]
             completions = [
@@ -202,8 +202,8 @@ class EngineState:
         return self._selection.outputs(self.store, settling, completions, time, closing, replaying=replaying)
 
     def settle_again(self, watermark: int | None, *, gives: bool) -> EngineOutputs:
-        """What was certain for another engine, which gave it, is never too much now; nothing need be given again."""
-        # What is chosen next depends on what was chosen, and what waits is chosen in its turn.
+        """Settle events whose outputs another engine gave; no budget fails, and outputs are needed only if `gives`."""
+        # NON_OVERLAP has to choose again: its next choice depends on those before.
         if self._query.output is not OutputMode.NON_OVERLAP and not gives:
             return self.settle(watermark, replaying=True)
         if self._accounts.drops:
@@ -218,7 +218,7 @@ class EngineState:
         return Closing(window, starts, watermark, self.store.partition, counts, self._intake.passed)
 
     def _forgets(self, executor: Executor) -> bool:
-        """Whether what was said before has no part in what is said next."""
+        """Whether later outputs of an executor do not depend on the matches that were already given."""
         return self._query.output is OutputMode.ALL and executor.forget_matches()
 
     # What is still needed
@@ -243,7 +243,7 @@ class EngineState:
         return np.flatnonzero(store.end[:size] >= earliest)
 
     def next_closing(self, watermark: int) -> int | None:
-        """The watermark at which the next window closes that something waits for; None: that of no event held."""
+        """The watermark at which the next window closes that a match or timeout waits for; None: there is none."""
         window, size = self._query.window, self.store.size
         if window is None or window.events or not (self._late or self._query.timeouts):
             return None
@@ -261,10 +261,10 @@ class EngineState:
         return Alive(events, runs, self.living_bytes(watermark))
 
     def living_bytes(self, watermark: int | None) -> int:
-        """What a store would take that holds nothing but what is needed; arrays with the room that they grow by.
+        """The bytes of a store that holds only needed events; arrays with the room that they grow by.
 
-        It follows from the events alone, so budgets can go by it: when the store was last made anew, and how events
-        were cut into batches, does not matter.
+        It follows from the events alone, so budgets can use it: neither when the store was last rebuilt nor how events
+        were cut into batches matters.
         """
         store, needed = self.store, self.needed(watermark)
         time, closing = self._time(self.executors[0]), self._closing(watermark)
@@ -305,7 +305,7 @@ class EngineState:
         return first[partition]
 
     def lighter(self, watermark: int | None) -> EngineState:
-        """The same without what is not needed, when that is worth the work."""
+        """This state, or one rebuilt without the events that are no longer needed, when that is worth the work."""
         if not self._closes:
             return self
         # Keys and strings are kept for all events that came by, held or not.
@@ -329,11 +329,11 @@ class EngineState:
 
     @property
     def has_grown(self) -> bool:
-        """Whether it takes so much more than when it was made that making it anew is worth a try."""
+        """Whether it has grown so much since it was made that rebuilding it is worth a try."""
         return self.nbytes > _GROWTH * self._bytes_when_made
 
     def rebuilt(self, numbers: Ints, watermark: int | None) -> EngineState:
-        """Made anew from some of the events."""
+        """A new state that holds some of the events."""
         planning = None if self._planning is None else self._planning.again()
         fresh = EngineState(self._query, self.plan, self._settings, self._accounts, self._empty, planning)
         fresh.restore(self.saved(numbers), watermark, own=True)
@@ -360,12 +360,12 @@ class EngineState:
 
     @property
     def _positions(self) -> int:
-        """How many a window has; only windows ask for them."""
+        """How many positions a window has; used only for windows of positions."""
         assert self._query.window is not None
         return self._query.window.size
 
     def restore(self, saved: snapshots.HeldEvents, watermark: int | None, *, own: bool = False) -> None:
-        """Hold what was saved, and know again of it what was known before; `own`: it never left this process."""
+        """Take in saved events and rebuild what was derived from them; `own`: they never left this process."""
         schema, rows = self._query.schema, saved.rows
         known = {name: to_numpy(saved.numbers.column(name)).copy() for name in saved.numbers.column_names}
         end = integers(rows.column(schema.time))
@@ -387,7 +387,7 @@ class EngineState:
         for executor, dropped in zip(self.executors, drops, strict=True):
             executor.resume(Resumed(frontier, dropped))
         arrived = EventBatch(rows, columns, partition, start, end, **self.store.restored(known))
-        # Drops know their events by their places.
+        # Drops refer to events by their places in the store, so none may be left out.
         self.take_in(arrived, whole=any(map(len, drops)))
         self.settle(watermark, replaying=True)
         for executor in self.executors:
@@ -396,7 +396,7 @@ class EngineState:
 
     @property
     def nbytes(self) -> int:
-        """What it takes, with what is dead and not dropped yet."""
+        """The bytes that it takes, including events that are no longer needed and not dropped yet."""
         executors = sum(executor.nbytes for executor in self.executors)
         routing = sum(coder.nbytes + codes.nbytes for coder, codes in self._routing.values())
         parts = (self.store, self._intake, self.strings, self._selection)
@@ -405,11 +405,11 @@ class EngineState:
 
 def reach(window: Window, plan: Plan) -> int:
     """How long before the watermark an event may end, or how many positions, and still matter."""
-    # What a negated event before a match forbade must stay forbidden when the match is found again.
+    # A negated event before a match must be held as long as the match can be found again.
     return window.size * (2 if plan.has_negated_start else 1)
 
 
 def selects_in_stream(query: BoundQuery) -> bool:
-    """Whether NON_OVERLAP takes the partitions together."""
+    """Whether NON_OVERLAP chooses among the matches of all partitions together."""
     strict = query.strategy is SelectionStrategy.STRICT_CONTIGUITY
     return strict and bool(query.partition) and query.output is OutputMode.NON_OVERLAP

@@ -41,18 +41,18 @@ class Share(NamedTuple):
 
 SHARES = {SequencePlan: Share(65, 20), AutomatonPlan: Share(80, 40), TreePlan: Share(75, 30)}
 
-# What a show of progress is called with: how many kernels were compiled, of about how many, in about how many seconds.
+# A progress display is called with how many kernels are compiled, of about how many, in about how many seconds.
 Progress = Callable[[int, Share], None]
 
 
 @dataclass
 class _Process:
-    """What this process did so far."""
+    """The time spent uncompiled, and the executors compiled, in this process."""
 
     uncompiled_seconds: float = 0.0
     # Executors whose kernels were compiled, or found kept.
     compiled: set[type] = field(default_factory=set)
-    # Whether somebody was told that tasks may wait.
+    # Whether the user was warned that tasks may wait.
     warned: bool = False
 
 
@@ -60,10 +60,10 @@ _PROCESS = _Process()
 
 
 def when_ready(work: Callable[[], T], events: int, *plans: Plan) -> T:
-    """What some work gives, of which nothing remains when it fails: it may be done twice.
+    """The result of some work, tried uncompiled where it is small. It may run twice: a failed run must leave no trace.
 
-    events   how many it goes through
-    plans    what it runs
+    events   the number of events that it goes through
+    plans    the plans that it runs
     """
     executors = {type(alternative) for plan in plans for alternative in plan.alternatives}
     if warming.all_kept() or executors <= _PROCESS.compiled:
@@ -87,10 +87,10 @@ def when_ready(work: Callable[[], T], events: int, *plans: Plan) -> T:
 def run_when_ready(
     make: Callable[[], R], plans: Callable[[R], Iterable[Plan]], work: Callable[[R], T], events: int
 ) -> T:
-    """`when_ready` for work that needs a run of its own, which has seen nothing: the one that tells its plans is used.
+    """`when_ready` for work on a new run; the run that is asked for its plans is the first one used.
 
-    make    a new run
-    plans   what a run runs
+    make    makes a new run
+    plans   gives the plans of a run
     """
     first = make()
     unused = [first]
@@ -98,7 +98,7 @@ def run_when_ready(
 
 
 def before_tasks() -> None:
-    """Begin to compile what Spark's tasks will need, and say once what they may wait for: they are mute themselves."""
+    """Begin to compile the kernels that Spark's tasks need, and warn once that tasks may wait for them."""
     if warming.all_kept():
         return
     warming.begin()
@@ -109,13 +109,13 @@ def before_tasks() -> None:
         )
 
 
-# Who shows progress instead of the log.
+# The progress display that is used instead of the log.
 _SHOWS: ContextVar[Progress | None] = ContextVar("shows", default=None)
 
 
 @contextmanager
 def shown_by(progress: Progress) -> Iterator[None]:
-    """Let somebody show how compiling goes on, instead of one line in the log."""
+    """Report progress of compiling to a display, instead of one line in the log."""
     token = _SHOWS.set(progress)
     try:
         yield
@@ -125,7 +125,7 @@ def shown_by(progress: Progress) -> Iterator[None]:
 
 @contextmanager
 def _announced(executors: Sequence[type] | set[type]) -> Iterator[None]:
-    """Say that kernels are compiled, when the first of them is."""
+    """Report that kernels are being compiled, when the first of them is."""
     shares = [SHARES[executor] for executor in executors]
     share = max(shares, key=lambda one: one.seconds, default=SHARES[SequencePlan])
     progress = _SHOWS.get() or _log

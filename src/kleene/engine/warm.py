@@ -116,7 +116,7 @@ def events() -> pa.Table:
 
 
 def warm(begins: Callable[[int, str], None] = lambda number, what: None) -> float:
-    """Run a small query on every kernel, and leave a stamp that says so; how many seconds it took.
+    """Compile every kernel by running small queries, and leave a stamp that says so; returns the seconds it took.
 
     begins   called before each of `WARMINGS` with its place among them and what is compiled
     """
@@ -129,20 +129,20 @@ def warm(begins: Callable[[int, str], None] = lambda number, what: None) -> floa
 
 
 def help_from_the_end() -> None:
-    """Compile for somebody who does the same from the other end: what one has compiled, the other finds kept."""
+    """Compile in reverse order, beside a process that compiles from the front: each uses what the other has kept."""
     for each in reversed(WARMINGS):
         _run(each, events())
 
 
 def beside() -> None:
-    """Compile while somebody works: they go first."""
+    """Compile with low priority, beside the user's work."""
     with suppress(OSError, AttributeError):
         os.nice(10)
     warm()
 
 
 def _run(warming: Warming, table: pa.Table) -> None:
-    """In two batches, with the state of the first one saved and restored."""
+    """Run a query in two batches, with the state saved and restored between them."""
     query = Query(warming.query).bind(schema_on(table.schema, warming.schema))
     for plan in _shapes(query) if warming.shapes else (None,):
         engine = Engine(query, warming.settings, plan)

@@ -42,7 +42,7 @@ def folder() -> Path | None:
 
 
 def all_kept() -> bool:
-    """Whether every kernel is compiled and kept, or none ever is: one look for a file, and none once it was there."""
+    """Whether every kernel is compiled and kept, or compiling is switched off. Looks for one file until it is there."""
     global _ready
     if not _ready:
         kept = folder()
@@ -75,7 +75,7 @@ def is_under_way() -> bool:
 
 
 def begin() -> bool:
-    """Compile all kernels in a process of its own, with low priority; False when none is started: one may be at it."""
+    """Start a process that compiles all kernels with low priority; False when none is started, or one runs already."""
     kept = folder()
     if kept is None or not _may_begin():
         return False
@@ -98,7 +98,7 @@ def begin() -> bool:
 
 @contextmanager
 def helped() -> Iterator[None]:
-    """A second process that compiles, from the other end, where there is a processor for it."""
+    """Run a second process that compiles in reverse order, where there is a processor for it."""
     kept = folder()
     helper = None
     if kept is not None and (os.cpu_count() or 1) > 1 and _can_start():
@@ -125,7 +125,7 @@ def _start(function: str, cwd: Path, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def _can_start() -> bool:
-    """Whether this is Python itself: a program that holds Python within it would be started a second time."""
+    """Whether `sys.executable` is Python itself: of a frozen program, it would start the program a second time."""
     return not getattr(sys, "frozen", False) and "python" in Path(sys.executable or "").name.lower()
 
 

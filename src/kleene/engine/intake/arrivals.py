@@ -19,19 +19,19 @@ class Arrivals:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._waiting: list[pa.Table] = []
-        # Time has passed up to here; None: nothing is known of it yet.
+        # None: no watermark has been given yet.
         self.watermark: int | None = None
         self.rows = 0
 
     @property
     def waiting(self) -> pa.Table | None:
-        """The events whose time has not passed; None when no event was ever seen."""
+        """The events that the watermark has not passed; None when no event was ever seen."""
         if len(self._waiting) > 1:
             self._waiting = [pa.concat_tables(self._waiting)]
         return self._waiting[0] if self._waiting else None
 
     def add(self, batch: pa.Table) -> tuple[list[BadRow], pa.Table]:
-        """Take in a batch: the rows that are no events, and those that came too late."""
+        """Take in a batch; returns the rows that are no events, and the events that came too late."""
         batch = self._fitting(batch)
         bad, good = bad_rows(batch, self._schema, self.rows)
         self.rows += batch.num_rows
@@ -64,14 +64,14 @@ class Arrivals:
             ) from None
 
     def settled(self, watermark: int | None) -> pa.Table | None:
-        """Advance time; the events that it has passed. None means the end of the stream."""
+        """Advance the watermark; returns the events that it has passed. None means the end of the stream."""
         table = self.waiting
         if table is None:
             return None
         if watermark is None:
             self._waiting = [table.schema.empty_table()]
             return table
-        # One beyond all of time says no more than its edge: what ends there waits for the end of the stream.
+        # A watermark beyond 64 bits counts as the last moment: events that end there wait for the end of the stream.
         watermark = in_time(watermark)
         self.watermark = watermark if self.watermark is None else max(self.watermark, watermark)
         passed = pc.less(as_integers(table.column(self._schema.time)), self.watermark)
@@ -83,7 +83,7 @@ class Arrivals:
 
     @property
     def first_end(self) -> int | None:
-        """When the first of the events ends that wait; None when none does."""
+        """The end of the first waiting event; None when no event waits."""
         table = self.waiting
         if table is None or not table.num_rows:
             return None
@@ -99,6 +99,6 @@ class Arrivals:
 
     @property
     def row_bytes(self) -> int:
-        """What the events that wait take, however they came."""
+        """The bytes of the waiting events, however they were cut into batches."""
         waiting = self.waiting
         return 0 if waiting is None else row_bytes(waiting)

@@ -29,7 +29,7 @@ class Bits:
 
     @property
     def any(self) -> Flags:
-        """Whether it could be anything."""
+        """[event]: whether any bit is set."""
         useful: Flags = (self.begins | self.takes | self.absents) != 0
         return useful
 
@@ -39,7 +39,7 @@ class Bits:
 
 @dataclass(frozen=True, eq=False)
 class ScanBits:
-    """Which events satisfy what components ask of one event alone."""
+    """Which events satisfy the classes and the one-event conditions of components."""
 
     # [event]: one bit a component.
     bits: Ints
@@ -54,7 +54,7 @@ def scan(
     strings: StringPool,
     among: Flags | None = None,
 ) -> ScanBits:
-    """Where nothing but the type is asked, one look-up by type answers for all components.
+    """The bits of each event. Components without conditions share one look-up by type.
 
     parts   a component and its conditions on one event; None is a bit that stays 0
     among   the events that count; None: all of them

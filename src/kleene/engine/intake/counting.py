@@ -1,4 +1,4 @@
-"""What a query asks to be counted of the events of a stream: every event, or only those that it can use."""
+"""Which events of a stream a query counts: every event, or only those that it can use."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def counts_all(query: BoundQuery) -> bool:
 
 
 def keeps_past(query: BoundQuery) -> bool:
-    """Whether it must be known when all events ended: positions of events that last."""
+    """Whether the ends of all past events are kept: windows of positions over events that last need them."""
     return query.counts_events and query.schema.start is not None

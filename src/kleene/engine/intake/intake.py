@@ -35,7 +35,7 @@ class Intake:
         # [group, COUNTED]
         self.counts = np.zeros((1, COUNTED), np.int64)
         self.past = Past(self.partitions) if keeps_past(query) else None
-        # The events of the last table, where they tell when windows of positions closed.
+        # The events of the last table, kept where timeouts need to know when windows of positions closed.
         self.passed: Passed | None = None
         self._tells_closing = query.counts_events and query.schema.start is None and query.timeouts is not None
 
@@ -52,7 +52,7 @@ class Intake:
         later = {id(numbers[name]): numbers[name] + step for name in ("step", "left", "right")}
         numbers |= {name: later[id(numbers[name])] for name in ("step", "left", "right")}
         if schema.start is not None:
-            # What began before this table is not after the events held that ended since.
+            # An event that began before this table is not after held events that ended since it began.
             numbers["left"] = held.first_steps(numbers["start"], numbers["left"])
         if self.counts_all:
             numbers |= self._counted(table, rows, numbers, names, codes)
@@ -83,7 +83,7 @@ class Intake:
         names: list[str | None],
         codes: npt.NDArray[np.int32],
     ) -> dict[str, Ints]:
-        """Places in the partition; an event of a type without the key is in none."""
+        """The partition of each event and its place there; an event of a type without the key is in no partition."""
         keys = table.select(list(self.partitions.names)) if self.partitions.names else table
         keys = keys if rows is None else taken_rows(keys, rows)
         partition = self._coded(keys, names, codes if rows is None else codes[rows])
@@ -96,7 +96,7 @@ class Intake:
         return {"partition": partition, "position": position, "place": place, "barrier": barrier}
 
     def partition_of(self, rows: pa.Table) -> Ints:
-        """The partitions of events that come back, as they were when they were counted."""
+        """The partitions of restored events, the same as when they first came."""
         return (
             self._coded(rows, *row_types(rows, self._query.schema)) if self.counts_all else self.partitions.codes(rows)
         )
@@ -112,11 +112,11 @@ class Intake:
         return all(self._query.schema.has(kind, name) for name in self._query.partition)
 
     def groups(self, partition: Ints) -> Ints:
-        """By what events are counted: strict contiguity is judged in the whole stream."""
+        """[event]: the group in which it is counted: its partition, or the whole stream under strict contiguity."""
         return np.zeros(len(partition), np.int64) if self._in_stream else partition
 
     def count_from(self, partition: Ints, counts: Ints) -> None:
-        """Go on counting where someone else was: [event] the partition, and [event, COUNTED] how far it had come."""
+        """Continue the counts of another intake: [event] the partition, and [event, COUNTED] its counts."""
         groups = self.groups(partition)
         self.counts = with_room(self.counts, self.partitions.number, 0)
         self.counts[groups[groups >= 0]] = counts[groups >= 0]

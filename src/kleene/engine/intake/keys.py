@@ -61,7 +61,7 @@ class KeyCoder:
 
 
 class Interner:
-    """Pairs of a code and a value as codes: what stands before an attribute in a key, and the attribute."""
+    """Codes for pairs: the code of a key's attributes so far, and the value of its next attribute."""
 
     def __init__(self) -> None:
         self._groups, self._values = np.empty(1024, np.int64), np.empty(1024, np.int64)
@@ -78,7 +78,7 @@ class Interner:
             self._make_room()
 
     def pairs(self, codes: Ints) -> tuple[Ints, Ints]:
-        """What some codes stand for."""
+        """The pairs that some codes stand for."""
         return self._groups[codes], self._values[codes]
 
     @property
@@ -89,7 +89,7 @@ class Interner:
         return intern(at, groups, values, missing, self._groups, self._values, self._table, self.number, codes)
 
     def _make_room(self) -> None:
-        """For four times as many keys; the table is at most half full."""
+        """Grow to four times as many keys; the hash table is at most half full."""
         number = int(self.number[0])
         groups, values = self._groups[:number].copy(), self._values[:number].copy()
         self._groups, self._values = with_room(self._groups, 4 * number), with_room(self._values, 4 * number)

@@ -59,10 +59,10 @@ class Past:
             self._keys.append(table.select(list(self._partitions.names)).take(to_arrow(first[new])))
 
     def saved(self, partition: Ints, end: Ints, positions: int) -> pa.Table:
-        """What must be known of it while some events are held, [event] their partitions and ends.
+        """The rows that are still needed while some events are held, given as [event] their partitions and ends.
 
-        What comes ends after all of this. It is in a window of so many positions behind an event that is held only if
-        it began after that, and before an event that comes only if it began among as many of the last of all.
+        Those that end at or after the first event held in their partition, and the last `positions` of each partition:
+        only these can count in a window with an event that is held or still to come.
         """
         rows = self._needed(partition, end, positions)
         point = rows[:, POINTS] > self._rows[rows[:, BELOW], POINTS]
@@ -85,7 +85,7 @@ class Past:
         return needed_rows
 
     def needed_bytes(self, partition: Ints, end: Ints, positions: int) -> int:
-        """What takes that of it which `saved` keeps."""
+        """The bytes of the rows that `saved` keeps."""
         return int(self._needed(partition, end, positions).nbytes)
 
     def restore(self, saved: pa.Table) -> None:
@@ -97,7 +97,7 @@ class Past:
         end, total, point = (to_numpy(saved.column(name)) for name in ("end", "total", "point"))
         check_past_totals(partition, total)
         self._know(keys, partition)
-        # What came before is known by its number.
+        # One row a partition stands for all events before the first saved one: only their number is known.
         codes, first = np.unique(partition, return_index=True)
         self._size = 1 + len(codes)
         self._rows = with_room(self._rows, self._size)

@@ -1,6 +1,6 @@
 """Strings as numbers: one pool for all columns and all constants, so that equal strings have equal codes.
 
-The pool grows with the data; a code never changes. What programs ask of strings besides equality is kept by code.
+The pool grows with the data; a code never changes. Tests of strings other than equality are kept by code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kleene.kernels.expression import Bytes, Ints, Texts
 from kleene.kernels.opcodes import NULL, VALUE
 from kleene.plan.program import StringConstant, StringTest
 
-# About: its place in the list, in the table of codes, and its code.
+# About what a string takes besides itself: in the list, in the table of codes, and for its code.
 _PLACE_BYTES = 120
 
 
@@ -25,15 +25,15 @@ class StringPool:
         self._codes: dict[str, int] = {}
         # All strings; a code is a place in it.
         self._texts: list[str] = []
-        # What the strings take, each with its place.
+        # The bytes of all strings, and of their entries in list and table.
         self._text_bytes = 0
         self._ordered = False
-        # Codes in the order of their strings: those that were there when the order was last asked for.
+        # Codes in the order of their strings, as of the last call of `arrays`.
         self._order: list[int] = []
         self._ranks: Ints = np.zeros(0, np.int64)
         self._tests: dict[tuple[StringTest, StringConstant], int] = {}
         self._passed: Bytes = np.zeros((0, 0), np.uint8)
-        # For how many codes each test is done.
+        # [test]: for how many codes it is done.
         self._tested: list[int] = []
 
     @property
@@ -65,7 +65,7 @@ class StringPool:
         return np.array([self.code(text) for text in texts], np.int64)
 
     def keep_order(self) -> None:
-        """From now on, know the order of strings."""
+        """Keep the order of strings from now on."""
         self._ordered = True
 
     def test(self, test: StringTest, constant: StringConstant) -> int:
@@ -109,7 +109,7 @@ def _bytes_of(text: str) -> int:
 
 
 def _room(have: int, needed: int) -> int:
-    """Twice as much as before when it is too little, so that growing is cheap on average."""
+    """The new size: at least twice the old one when it is too small, so that growing is cheap on average."""
     return have if have >= needed else max(2 * have, needed)
 
 

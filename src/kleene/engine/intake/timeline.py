@@ -40,7 +40,7 @@ class Order:
         return int(self.step[-1]) + 1
 
     def of(self, places: Ints | None) -> tuple[Ints | None, dict[str, Ints]]:
-        """Some of the events, by their places in the order: their rows, and when they are. None: all of them."""
+        """The rows and the times of some events, given by their places in the order; None: of all events."""
         if places is None:
             rows, start, end = self.rows, self.start, self.end
             step = np.arange(len(self.end), dtype=np.int64) if self.step is None else self.step
@@ -52,9 +52,9 @@ class Order:
         return rows, {"start": start, "end": end, "step": step, "left": left, "right": right}
 
     def _bounds(self, start: Ints, end: Ints, step: Ints) -> tuple[Ints, Ints]:
-        """Of events that last: x is before y when the right of x is less than the left of y.
+        """The `left` and `right` of events that last: x is before y when the right of x is less than the left of y.
 
-        What ends at the start of an event, or later, is not before it. The tie-breaker orders only what does not last.
+        An event that ends at the start of another, or later, is not before it. The tie-breaker orders only instants.
         """
         first = np.searchsorted(self.end, start)
         if self.step is None:

@@ -51,7 +51,7 @@ def _count(completed: Sequence[Completed], places: Sequence[Ints], low: int | No
 
 
 def without(completed: Sequence[Completed], crowded: Sequence[Crowd]) -> tuple[list[Completed], list[Completed]]:
-    """The runs of other events, and those of these."""
+    """Completed runs in two parts: those of other events, and those of the crowded ones."""
     few, many = [], []
     for number, each in enumerate(completed):
         own = np.concatenate([np.zeros(0, np.int64), *(crowd.places[number] for crowd in crowded)])
@@ -81,7 +81,7 @@ def drop_oldest(
 
 
 def _latest(completed: Sequence[Completed], crowd: Crowd, most: int, time: Timeline) -> int:
-    """The earliest start from which on an event's matches are not too many; the latest one when all are."""
+    """The earliest start from which on an event has at most `most` matches; the latest start when none is enough."""
     starts = np.unique(time.starts[: crowd.event + 1])
     low, high = 0, len(starts) - 1
     while low < high:

@@ -60,7 +60,7 @@ def taken_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
 
 
 def constant(text: str, length: int) -> pa.Array:
-    """A column that says the same everywhere."""
+    """A column with the same value in every row."""
     data = text.encode()
     offsets = (
         np.arange(0, len(data) * length + 1, len(data), dtype=np.int32) if data else np.zeros(length + 1, np.int32)

@@ -36,7 +36,7 @@ class Completed:
 
     executor: AutomatonExecutor
     nodes: Ints
-    # [node]: where the first event of a match must start, or later.
+    # [node]: the earliest start that the first event of a match may have.
     lowest: Ints
     # [node]: how many matches are written at most.
     most: Ints
@@ -90,7 +90,7 @@ def counts_of(completed: Completed, time: Timeline) -> list[int]:
 
 
 def _counts(completed: Completed, time: Timeline) -> tuple[npt.NDArray[np.uint64], dict[int, int]]:
-    """Counts, and those that need more than 64 bits. Only where some runs begin too early are they looked at."""
+    """[run]: how many matches; and by place the counts beyond 64 bits. Only inexact counts are counted on graphs."""
     executor, nodes, lowest = completed.executor, completed.nodes, completed.lowest
     totals = executor.total(nodes)
     early = time.starts[executor.oldest(nodes)] < lowest
@@ -185,7 +185,7 @@ def _counted_table(
     events: Ints,
     time: Timeline,
 ) -> pa.Table:
-    """Counts without graphs; what only a graph tells is NULL."""
+    """A table of counts without graphs; columns that need a graph are NULL."""
     counts = np.zeros(len(events), np.uint64)
     exact: dict[int, int] = {}
     for each in completed:

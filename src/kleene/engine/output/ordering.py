@@ -48,7 +48,7 @@ def in_order(matches: Matches, spans: Spans) -> Ordered:
 
 
 def _keys(ranked: Ranked, end: Ints, events: int) -> Ints:
-    """As much of the order as fits 63 bits: the length of a match, its first reference, its second."""
+    """[match]: as much of its sort key as fits 63 bits: its length, its first reference, its second."""
     length_bits = int((end - ranked.starts).view(np.uint64).max()).bit_length()
     event_bits = events.bit_length()
     bits = event_bits + (int(ranked.variables.max()) + 1).bit_length()

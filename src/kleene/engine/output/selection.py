@@ -40,7 +40,7 @@ class Selection:
     ) -> None:
         """`late`: some alternative has a negated end."""
         self._query, self._settings, self._accounts, self._strings = query, settings, accounts, strings
-        # [partition]: what comes after the match chosen last, as a step.
+        # [partition]: the first step after the match chosen last.
         self._frontier = np.full(1, -1, np.int64)
         self._timeouts = None if query.timeouts is None else Timeouts(query)
         self._waiting = Waiting(query) if late and query.output is not OutputMode.ALL else None
@@ -65,7 +65,7 @@ class Selection:
     # What waits
 
     def waiting_since(self, partitions: Ints) -> Ints | None:
-        """When what waits in each partition ends, or later; None when nothing ever waits for others."""
+        """[partition]: no waiting match ends before this time; None when no match ever waits for others."""
         return None if self._waiting is None else self._waiting.since(partitions)
 
     # Outputs
@@ -80,7 +80,7 @@ class Selection:
         *,
         replaying: bool,
     ) -> EngineOutputs:
-        """`replaying`: events are offered again, and what was said of them before is not said again."""
+        """The outputs of what executors completed; none while `replaying`, since they were given before."""
         late = None
         if self._timeouts is not None:
             runs = [each.runs for each in completions if each.runs is not None]
@@ -113,7 +113,7 @@ class Selection:
 
     @property
     def _compresses(self) -> bool:
-        """What NON_OVERLAP chooses and what RETURN computes cannot be told from a graph."""
+        """Whether too many matches are emitted compressed; graphs show neither NON_OVERLAP's choice nor RETURN."""
         plain = self._query.output is OutputMode.ALL and self._query.returns is None
         return plain and self._settings.budget.policy is Policy.EMIT_COMPRESSED
 
@@ -123,7 +123,7 @@ class Selection:
         return Spans(store.step[:size], store.start[:size], store.end[:size])
 
     def _completed(self, runs: CompletedRuns, time: Timeline) -> Completed:
-        """Completed runs, with where the first event of each must start, or later."""
+        """Completed runs, each with the earliest start that the first event of its matches may have."""
         window, executor, nodes = self._query.window, runs.graph, runs.nodes
         if self._query.output is OutputMode.NON_OVERLAP:
             # Of the matches that end here, one of the latest start is chosen, if any is.

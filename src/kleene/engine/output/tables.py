@@ -82,7 +82,7 @@ def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Ma
 
 
 def _pieces(matches: Matches, ordered: Ordered) -> Iterator[Ordered]:
-    """One piece at least, and at least one match in each."""
+    """Matches in pieces of about `PIECE` references: at least one piece, and at least one match in each."""
     if len(matches.events) <= PIECE:
         yield ordered
         return
@@ -121,7 +121,7 @@ def _variable(
 
 
 def _listed(query: BoundQuery, columns: Columns, matches: Matches, schema: pa.Schema) -> dict[str, pa.Array]:
-    """All events of each match in a list, and the tie-breaker of its last one where that is asked for."""
+    """All events of each match in a list, and the tie-breaker of its last one where the schema has it."""
     kind = schema.field(EVENTS).type
     item = kind.value_type
     names = pa.array([component.variable for component in query.positives], pa.string())

@@ -29,13 +29,13 @@ class Timeouts:
         # By alternative: how many nodes were looked at, and [event] the run from it that came furthest.
         self._looked: dict[int, int] = {}
         self._best: dict[int, np.ndarray] = {}
-        # By first variable, [event]: whether nothing more is to be said of it, because of a match or of a timeout.
+        # By first variable, [event]: whether the start is decided, by a match or by a timeout.
         self._done: dict[int, np.ndarray] = {}
 
     def closed(
         self, completed: Sequence[CompletedRuns], store: EventStore, time: Timeline, closing: Closing
     ) -> tuple[Matches, Ints]:
-        """The prefixes of starts that are certain by now to be no match's, and when their windows closed."""
+        """The longest prefixes of starts that can no longer become a match, and when their windows closed."""
         for number, runs in enumerate(completed):
             done = self._flags(runs.graph, store.size)
             done[runs.graph.first(runs.nodes)] = True
@@ -130,7 +130,7 @@ def _reached(prefixes: Matches) -> Ints:
 
 
 def _ranks(prefixes: Matches, places: Ints, at: int) -> Ints:
-    """What prefixes have `at` so many places after their start, the canonically first least."""
+    """[prefix]: the rank of its event `at` places after its start, so that the canonically first is the least."""
     references = prefixes.offsets[places] + at
     there = references < prefixes.offsets[places + 1]
     ranks = np.full(len(places), _ENDED, np.int64)

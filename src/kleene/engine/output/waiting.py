@@ -25,16 +25,16 @@ _NEVER = np.iinfo(np.int64).max
 class Waiting:
     def __init__(self, query: BoundQuery) -> None:
         self._one_row = query.output is OutputMode.COMPRESSED
-        # By alternative: the runs that are matches and wait, and the matches of trees that do.
+        # By alternative: the completed runs that wait, and the matches of trees that wait.
         self._nodes: dict[int, Ints] = {}
         self._matches: dict[int, Matches] = {}
-        # [partition]: when the first match ends that is undecided.
+        # [partition]: the end of the first undecided match.
         self._since = np.full(1, _NEVER)
 
     def released(
         self, executors: Sequence[Executor], completed: Sequence[Completions], ends: Ints, partitions: Ints
     ) -> list[Completions]:
-        """Of what was completed now and what waited, that which need not wait; `ends`, `partitions`: [event]."""
+        """The completed and the waiting matches that need not wait any longer; `ends`, `partitions`: [event]."""
         undecided = np.concatenate([executor.undecided_events for executor in executors])
         self._since = np.full(int(partitions[undecided].max(initial=0)) + 1, _NEVER)
         np.minimum.at(self._since, partitions[undecided], ends[undecided])
@@ -63,7 +63,7 @@ class Waiting:
     def _waits(self, last: Ints, undecided: Ints, ends: Ints, partitions: Ints) -> npt.NDArray[np.bool_]:
         if self._one_row:
             return np.isin(last, undecided)
-        # A match may end when time does, and so may an undecided one.
+        # An end may be the last moment of time, which is `_NEVER` too, so the partition must have an undecided match.
         among = np.isin(partitions[last], partitions[undecided])
         return among & (ends[last] >= self.since(partitions[last]))
 

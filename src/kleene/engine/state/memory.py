@@ -1,6 +1,6 @@
-"""Room for arrays that results are made of: from Arrow's memory pool, which keeps what it was given.
+"""Memory for arrays of results, from Arrow's memory pool, which reuses freed memory.
 
-Pages that a process has not touched yet cost more than what is written to them.
+The first write to a new page costs more than the data written to it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much memory rows take: as they lie there, and as these rows would take it alone.
+"""How much memory rows take: as they are stored now, and as these rows would take alone.
 
 The second is what budgets count. It depends on the values alone: not on how rows came, were cut or were put together.
 """
@@ -19,7 +19,7 @@ _OFFSET = 4
 
 
 def held_bytes(tables: Sequence[pa.Table]) -> int:
-    """What tables take; a dictionary that several chunks share is there once."""
+    """The bytes of tables; a dictionary that several chunks share counts once."""
     total = 0
     dictionaries: dict[tuple[int, ...], int] = {}
     for table in tables:
@@ -36,7 +36,7 @@ def held_bytes(tables: Sequence[pa.Table]) -> int:
 
 
 def row_bytes(table: pa.Table, rows: Ints | None = None) -> int:
-    """What some rows of a table take, whatever stands beside them; None: all of them."""
+    """The bytes of some rows of a table, whatever other rows it has; None: of all rows."""
     some = None if rows is None or len(rows) == table.num_rows else rows
     return sum(_column_bytes(column, some) for column in table.columns)
 

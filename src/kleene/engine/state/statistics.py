@@ -13,7 +13,7 @@ class ComponentCounts:
     # Events of its classes, and those of them that satisfy its own conditions.
     seen: int = 0
     passed: int = 0
-    # Runs that came to stand here.
+    # Runs that reached this component.
     reached: int = 0
     # Events that were tried here with a run and failed a condition with earlier events.
     failed: int = 0
@@ -26,7 +26,7 @@ class ComponentCounts:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """What an engine holds for windows that are still open; dead events and runs that are not dropped yet are no part.
+    """What an engine holds for windows that are still open, without events and runs that only wait to be dropped.
 
     events   that wait for the watermark, or that a match to come could hold or be forbidden by
     nbytes   their share of the memory
@@ -39,7 +39,7 @@ class Alive:
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """One batch, or all of them together."""
+    """The counts of one batch, or of all batches together."""
 
     rows: int = 0
     bad: int = 0
@@ -54,7 +54,7 @@ class RunCounts:
     state_bytes: int = 0
     # What a budget made it drop.
     dropped: int = 0
-    # How often another plan was found better for what came.
+    # How often the plan was changed for a better one.
     plan_changes: int = 0
     # By alternative, one entry a positive component.
     components: tuple[tuple[ComponentCounts, ...], ...] = ()

@@ -60,7 +60,7 @@ class EventBatch:
 
 
 def taken(numbers: Mapping[str, Ints], places: Ints) -> dict[str, Ints]:
-    """Some of the events; what is one array stays one."""
+    """The arrays at these places; names that share an array share the new one."""
     subsets = {id(array): array[places] for array in numbers.values()}
     return {name: subsets[id(array)] for name, array in numbers.items()}
 
@@ -107,7 +107,7 @@ class EventStore:
         self._show()
 
     def first_steps(self, times: Ints, others: Ints) -> Ints:
-        """The step of the first event held that ends then or later; where there is none, that of another."""
+        """[time]: the step of the first event held that ends then or later; without one, the step in `others`."""
         places = np.searchsorted(self._growing["end"].used, times)
         held = np.flatnonzero(places < self.size)
         steps = others.copy()
@@ -115,11 +115,11 @@ class EventStore:
         return steps
 
     def numbers(self, places: Ints) -> dict[str, Ints]:
-        """What cannot be told from the rows of some events."""
+        """The arrays of some events that cannot be computed from their rows."""
         return {name: self._growing[name].used[places] for name in self._kept}
 
     def restored(self, numbers: Mapping[str, Ints]) -> dict[str, Ints]:
-        """These numbers with those that are the same as others."""
+        """All arrays: these, and those that are equal to one of them and were not kept."""
         return {name: numbers[self._same.get(name, name)] for name in ORDERED if name not in ("start", "end")}
 
     @property
@@ -139,18 +139,18 @@ class EventStore:
 
     @property
     def bytes_an_event(self) -> int:
-        """What the arrays take for each event."""
+        """The bytes that the arrays take for each event."""
         arrays = (*self._events, *self._growing.values())
         return sum(array.array.dtype.itemsize * int(np.prod(array.array.shape[:-1])) for array in arrays)
 
 
 def kept_numbers(schema: Schema) -> list[str]:
-    """What is known of the order of events and cannot be told from their rows."""
+    """The names of the arrays on the order of events that cannot be computed from their rows."""
     return [name for name in ORDERED if name not in ("start", "end", *_same_numbers(schema))]
 
 
 def _same_numbers(schema: Schema) -> dict[str, str]:
-    """What is the same for all events of a stream, and held once."""
+    """The arrays that equal another one for all events of a stream, and are held once."""
     if schema.start is None:
         return {"start": "end", "left": "step", "right": "step", "place": "position"}
     return {"right": "step"} if schema.tie_breaker is None else {}
