@@ -1,4 +1,4 @@
-"""A run for its counts (`explain --analyze`): what each component saw and kept, how far runs came, and the time."""
+"""Runs a query for its counts (`explain --analyze`): events by component, how far runs came, and the time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kleene.reference.timeline import ReferenceTimeline, in_class
 
 @dataclass(frozen=True)
 class Analysis:
-    """The plan with which a run ended, and what was counted of it."""
+    """The last plan of a run, and the counts of that run."""
 
     plan: Plan
     events: int
@@ -37,7 +37,7 @@ class Analysis:
 
     @property
     def lines(self) -> list[str]:
-        """What came of it."""
+        """The number of matches and of events, and the time, as lines of text."""
         matches, events = _number(self.matches, "match", "matches"), _number(self.events, "event", "events")
         return [f"It ran: {matches} in {events}.", f"It took {self.seconds:.3f} s in this process, compiling included."]
 
@@ -62,7 +62,7 @@ def analyzed(query: BoundQuery, settings: Settings, table: pa.Table) -> Analysis
         return _on_reference(query, table, str(problem))
     seconds = time.perf_counter() - began
     statistics, plan = engine.statistics, engine.plan
-    # Without an event no executor was made.
+    # Without events there are no executors, and no counts.
     counts = statistics.components or ((),) * len(plan.alternatives)
     rows = [_rows(alternative, known) for alternative, known in zip(plan.alternatives, counts, strict=True)]
     return Analysis(plan, statistics.rows - statistics.bad, statistics.matches, seconds, engine.measured, rows)
@@ -93,7 +93,7 @@ def _component(alternative: Alternative, count: ComponentCounts) -> str:
 
 
 def _on_reference(query: BoundQuery, table: pa.Table, reason: str) -> Analysis:
-    """The reference evaluator has no runs to count; events by component, matches and time are known of it, too."""
+    """The analysis of a run on the reference evaluator: events by component, matches and time; it has no runs."""
     began = time.perf_counter()
     events, bad = events_of(table, query.schema)
     reference = evaluate(query, events, Limits(), bad)

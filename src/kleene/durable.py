@@ -28,7 +28,7 @@ def commit(draft: Path, target: Path, aside: Path | None = None) -> None:
     try:
         os.replace(draft, target)
     except OSError:
-        # What was there is better than nothing.
+        # Put the old folder back.
         if moved is not None:
             os.rename(moved, target)
         raise
@@ -61,9 +61,9 @@ def sync_names(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, unless they are there; all of them are on the disk then.
+    """Make a folder and its parents where they do not exist, and sync all of them.
 
-    Those that are there may have been made by a run that was killed before it synced them.
+    Existing folders are synced too: a run that was killed may have made them without syncing them.
     """
     new = {part for part in (folder, *folder.parents) if not part.exists()}
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def make_folder(folder: Path) -> None:
         try:
             sync_names(part.parent)
         except PermissionError:
-            # Others have made it, in a folder of theirs.
+            # Another user made this folder, in a folder that this process may not open.
             if part in new:
                 raise
         _on_disk.add((part, status.st_dev, status.st_ino))

@@ -61,14 +61,14 @@ def evaluate(
 
 
 def report_warnings(queries: Iterable[BoundQuery]) -> None:
-    """Say what is suspicious in queries, each thing once."""
+    """Log the warnings of queries, each one once."""
     for warning in dict.fromkeys(warning for query in queries for warning in query.warnings):
         _LOG.warning("%s", warning.render())
 
 
 def report_unseen_types(queries: Sequence[Query], table: pa.Table, schema: Schema, streams: Collection[str]) -> None:
     """Warn of types that a query names and that no event has."""
-    # Tasks are silent: they know a part of the events.
+    # Tasks of Spark do not warn: each of them sees only a part of the events.
     if not table.num_rows or schema.constant_type is not None or not _LOG.isEnabledFor(logging.WARNING):
         return
     known = {*streams, *(name for query in queries for name in streams_made(query))}
@@ -82,7 +82,7 @@ def report_unseen_types(queries: Sequence[Query], table: pa.Table, schema: Schem
 
 
 def warn_of_reference(graph: QueryGraph) -> None:
-    """Say beforehand that a run will be slow, where its tasks cannot say it; what depends on the data is not known."""
+    """Warn before a run on Spark of queries that only the reference evaluator runs; the data may add others."""
     for node in graph.in_order_given:
         reason = plan_query(node.runs).why_on_reference
         if reason is not None:
@@ -90,7 +90,7 @@ def warn_of_reference(graph: QueryGraph) -> None:
 
 
 def _run(graph: QueryGraph, table: pa.Table, settings: Settings | None) -> dict[int, EngineOutputs]:
-    """By query what it gives over a whole table."""
+    """The outputs of each query over a whole table, by number."""
 
     def whole(run: GraphRun) -> tuple[dict[int, EngineOutputs], dict[int, int]]:
         return {node.number: given for node, given in run.finish(table)}, run.dropped
@@ -109,7 +109,7 @@ def outputs_of(
 ) -> Outputs[pa.Table]:
     """The outputs of the query that was given first, or of all in one table; of a query that gave nothing, no rows.
 
-    Timeouts, and what is emitted compressed, are those of all queries: they say of which.
+    The tables of timeouts and of compressed matches hold those of all queries; a column names the query.
     """
     known = {node.number: given_by.get(node.number, EngineOutputs()) for node in graph.nodes}
     listed = graph.in_order_given

@@ -94,7 +94,7 @@ def explain_query(
 
 
 def _given(query: Query, events: Any, schema: Schema) -> tuple[pa.Schema, pa.Table | None, Schema]:
-    """The columns of events, these themselves where they are in this process, and what their columns mean."""
+    """The columns of events, their table where they are in this process, and the schema of these columns."""
     from kleene.frames.arrow import schema_on
     from kleene.frames.kinds import on_spark
     from kleene.frames.streams import reads, to_table
@@ -111,7 +111,7 @@ def _given(query: Query, events: Any, schema: Schema) -> tuple[pa.Schema, pa.Tab
 
 
 def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> Plan:
-    """The plan for these events: some of them decide how it begins."""
+    """The plan for these events; a sample of them decides where it depends on data."""
     plan = plan_query(query, settings)
     if table is None or not table.num_rows or plan.why_on_reference is not None:
         return plan
@@ -127,7 +127,7 @@ def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> P
 
 
 def _rules(query: BoundQuery, plan: Plan, settings: Settings) -> tuple[Sequence[str], frozenset[str]]:
-    """The rules that could have had a part in a plan, and those of them that were on and had none."""
+    """The optimiser rules for this kind of plan, and those that were switched on and changed nothing."""
     if not any(isinstance(alternative, TreePlan) for alternative in plan.alternatives):
         return LINE_RULES, idle_rules(query, settings)
     return TREE_RULES, frozenset(name for name in TREE_RULES if settings.uses(name) and name not in plan.rules)
