@@ -62,7 +62,7 @@ class Engine:
 
     @property
     def measured(self) -> tuple[Measured | None, ...]:
-        """What the trees of its plan counted; None for what is no tree."""
+        """By alternative: the counts of a tree; None for one that runs otherwise."""
         if self._held is None:
             return (None,) * len(self.plan.alternatives)
         return tuple(executor.measured for executor in self._held.executors)
@@ -123,7 +123,7 @@ class Engine:
 
     @property
     def deadline(self) -> int | None:
-        """The first watermark at which something could be certain without further events; None: there is none."""
+        """The first watermark at which an output could become certain without further events; None: there is none."""
         watermark = self._arrivals.watermark
         known = [] if self._arrivals.first_end is None else [self._arrivals.first_end + 1]
         if self._held is not None and watermark is not None:
@@ -133,13 +133,13 @@ class Engine:
 
     @property
     def expiry(self) -> int | None:
-        """The watermark at which nothing held is of use any more, if nothing comes; None: there is no such time."""
+        """The watermark from which on no event held is needed, if no more events come; None: there is none."""
         watermark = self._arrivals.watermark
         return None if self._held is None or watermark is None else self._held.expiry(watermark)
 
     @property
     def alive(self) -> Alive:
-        """What is held for open windows, and what waits."""
+        """The events and runs held for open windows, and the waiting events."""
         watermark, waiting = self._arrivals.watermark, self._arrivals.waiting
         held = Alive() if self._held is None or watermark is None else self._held.alive(watermark)
         waits = 0 if waiting is None else waiting.num_rows

@@ -130,7 +130,7 @@ class EngineState:
     def take_in(self, arrived: EventBatch, *, whole: bool = False) -> None:
         """Hold events, and let every executor see them.
 
-        Those that are of no use are left out where they are many, or where a budget counts what is held.
+        Events that no executor can use are left out where they are many, or where a budget counts what is held.
 
         whole   leave none out
         """
@@ -252,7 +252,7 @@ class EngineState:
         return int(still_open.min()) + window.size + 1 if len(still_open) else None
 
     def alive(self, watermark: int) -> Alive:
-        """What is held for windows that are open at this watermark."""
+        """The events, runs and bytes held for windows that are open at this watermark."""
         events = len(self.needed(watermark))
         if not events:
             return Alive()
@@ -324,7 +324,7 @@ class EngineState:
 
     @property
     def most_living_bytes(self) -> int:
-        """`living_bytes` is no more than this, whatever is alive: room and keys count by no more than four times."""
+        """An upper bound of `living_bytes`, whichever events are needed: room and keys add at most a factor of four."""
         return self._bytes_at_first + 4 * self.nbytes
 
     @property
@@ -342,7 +342,7 @@ class EngineState:
         return fresh
 
     def saved(self, numbers: Ints) -> snapshots.HeldEvents:
-        """Some of the events, with what cannot be told from them: their places in a stream that is gone."""
+        """Some of the events, with what cannot be computed from them: their places in the stream so far."""
         store = self.store
         partition = store.partition[numbers]
         columns = store.numbers(numbers)

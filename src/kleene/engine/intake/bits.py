@@ -1,4 +1,4 @@
-"""What each event of a batch could be to an executor: one bit a component."""
+"""Which components of an executor each event of a batch could stand for: one bit a component."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Flags = NDArray[np.bool_]
 
 
 def mask(clauses: Sequence[Clause], store: ColumnStore, strings: StringPool) -> Flags:
-    """Of which events all clauses hold; they name one identifier (`x`, `a[1]`, or the event of a class predicate)."""
+    """[event]: whether all clauses hold; they name one identifier (`x`, `a[1]`, or the event of a class predicate)."""
     layout = Layout.of(clauses, store.columns)
     if len(layout.identifiers) > 1 or layout.accumulators:
         raise NotCompilable("a mask is a condition on one event")

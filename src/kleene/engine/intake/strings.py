@@ -46,7 +46,7 @@ class StringPool:
         return self._text_bytes + 8 * len(self._order) + int(self._ranks.nbytes) + int(self._passed.nbytes)
 
     def nbytes_of(self, codes: Ints) -> int:
-        """What the strings with these codes take, each once."""
+        """The bytes of the strings with these codes, each counted once."""
         return sum(_bytes_of(self._texts[code]) for code in np.unique(codes).tolist())
 
     def text(self, code: int) -> str:
@@ -76,7 +76,7 @@ class StringPool:
         return number
 
     def arrays(self) -> Texts:
-        """What programs need to know of the strings that are in the pool by now."""
+        """The arrays that programs read: ranks and test results of the strings in the pool."""
         return Texts(self._rank(), self._test())
 
     def _rank(self) -> Ints:

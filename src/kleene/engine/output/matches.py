@@ -40,7 +40,7 @@ class Matches:
 
     @property
     def latest(self) -> Ints:
-        """Of each match the event that comes last, which may stand anywhere in a pattern that is no sequence."""
+        """[match]: the event that comes last, which may be at any place of a pattern that is no sequence."""
         return self.across(np.maximum, self.events)
 
     def across(self, choose: np.ufunc, values: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""What one step of an engine gives."""
+"""The outputs of one step of an engine."""
 
 from __future__ import annotations
 

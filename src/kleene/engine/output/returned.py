@@ -57,7 +57,7 @@ def _program(value: Value, layout: Layout, kind: pa.DataType) -> tuple[Program, 
 
 @dataclass(frozen=True, eq=False)
 class Returned:
-    """What RETURN asks for besides whole events."""
+    """Computes the columns of RETURN other than whole events."""
 
     query: BoundQuery
     events: Columns

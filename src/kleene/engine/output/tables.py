@@ -1,4 +1,4 @@
-"""What a query found, as a table with the documented columns, in the documented order, built by column."""
+"""Matches and timeouts as tables with the documented columns, in the documented order, built by column."""
 
 from __future__ import annotations
 

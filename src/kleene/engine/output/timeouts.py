@@ -78,7 +78,7 @@ class Timeouts:
 
 
 def longest_of_each_start(prefixes: Matches) -> Matches:
-    """Of prefixes from the same start, which alternatives of a query found, the longest, then the canonically first.
+    """One prefix for each start, among those of all alternatives: the longest, then the canonically first.
 
     Those that are still equal are compared place by place, all starts at once. A list that ends comes before one that
     goes on, and so does a later variable; of prefixes that are equal throughout the first stays.

@@ -24,7 +24,7 @@ class Growing:
     """An array of one or two dimensions that grows along its last axis. The first part is not copied."""
 
     def __init__(self, empty: Any) -> None:
-        # Longer than what is in it; kernels get all of it, so that it is contiguous.
+        # Longer than its content; kernels get all of it, so that it is contiguous.
         self.array = empty
         self.size = empty.shape[-1]
 

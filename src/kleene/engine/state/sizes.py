@@ -69,7 +69,7 @@ def _used(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _nested_bytes(column: pa.ChunkedArray) -> int:
-    """Of lists and structs, by their parts."""
+    """The bytes of lists and structs, by their parts."""
     kind = column.type
     if pa.types.is_struct(kind):
         fields = column.flatten()

@@ -32,7 +32,7 @@ class HeldEvents:
 
     rows: pa.Table
     numbers: pa.Table
-    # When all events ended, where that is asked for.
+    # The ends of all past events, for queries that keep them (`keeps_past`).
     past: pa.Table | None = None
 
 
@@ -108,7 +108,7 @@ def from_bytes(data: bytes, digest: bytes, meaning: Mapping[str, Any]) -> Snapsh
 
 
 def _description(text: bytes, following: int) -> dict[str, Any]:
-    """What a snapshot says of itself, with `following` bytes behind it."""
+    """The description in a snapshot's header, with `following` bytes behind it."""
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):

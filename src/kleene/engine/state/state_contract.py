@@ -110,7 +110,7 @@ def check_state(state: Snapshot, query: BoundQuery) -> None:
     size = held.rows.num_rows
     _require(size + waiting.num_rows <= state.rows, "there are more events than rows came in")
     end = integers(held.rows.column(query.schema.time))
-    # What comes next ends no earlier than the watermark, and must not end before what is held.
+    # Later events end at the watermark or after it, so every event held must end before it.
     passed = not size or (state.watermark is not None and int(end.max()) < state.watermark)
     _require(passed, "time has not passed the events held, or has ended: nothing comes after `finish`")
     _check_numbers(_numbers(held, query, size), end, state, query)

@@ -80,7 +80,7 @@ class EventStore:
         self._show()
 
     def _show(self) -> None:
-        """The arrays as kernels want them, longer than what is in them."""
+        """Set the arrays that kernels read; they are longer than their content."""
         self.partition: Ints = self._growing["partition"].array
         arrays = [self._growing[self._same.get(name, name)].array for name in ORDERED]
         self.start: Ints
