@@ -114,7 +114,7 @@ def _core(name: str, wanted: str) -> Check:
 
 
 def _kernels() -> Check:
-    """What is compiled, and where it is kept."""
+    """How many kernels are compiled, and the folder that keeps them."""
     try:
         from kleene.engine import warming
 

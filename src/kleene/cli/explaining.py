@@ -18,7 +18,7 @@ from kleene.plan.settings import Settings
 
 @dataclass(frozen=True)
 class ExplainRequest:
-    """What `kleene explain` was asked for."""
+    """The arguments of `kleene explain`."""
 
     query: str
     schema: Path | None = None

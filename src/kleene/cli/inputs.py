@@ -1,4 +1,4 @@
-"""What the command is given: queries, schema files, parameters, files of events."""
+"""The inputs of commands: queries, schema files, parameters, files of events."""
 
 from __future__ import annotations
 

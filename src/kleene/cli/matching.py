@@ -32,7 +32,7 @@ _NOWHERE = -1
 
 @dataclass(frozen=True)
 class MatchRequest:
-    """What `kleene match` was asked for."""
+    """The arguments of `kleene match`."""
 
     queries: Sequence[str]
     events: Sequence[str]

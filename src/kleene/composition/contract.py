@@ -54,19 +54,19 @@ class QueryRunner(Protocol):
 
     @property
     def deadline(self) -> int | None:
-        """The first watermark at which something could be certain without further events; None: there is none."""
+        """The first watermark at which an output could become certain without further events; None: there is none."""
 
     @property
     def expiry(self) -> int | None:
-        """The watermark at which nothing held is of use any more, if nothing comes; None: there is no such time."""
+        """The watermark from which on no event held is needed, if no more events come; None: there is none."""
 
     @property
     def alive(self) -> Alive:
-        """What is held for open windows, and what waits."""
+        """The events and runs held for open windows, and the waiting events."""
 
     @property
     def nbytes(self) -> int:
-        """What is held in memory now."""
+        """The bytes held in memory now."""
 
     @property
     def statistics(self) -> RunCounts:

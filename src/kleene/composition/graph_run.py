@@ -184,25 +184,25 @@ class GraphRun:
 
     @property
     def deadline(self) -> int | None:
-        """The first watermark at which something could be certain without further events; None: there is none."""
+        """The first watermark at which an output could become certain without further events; None: there is none."""
         moments = [run.in_event_time(run.runner.deadline) for run in self.runs]
         return min((moment for moment in moments if moment is not None), default=None)
 
     @property
     def expiry(self) -> int | None:
-        """The watermark at which nothing held is of use any more, if nothing comes; None: there is no such time."""
+        """The watermark from which on no event held is needed, if no more events come; None: there is none."""
         moments = [run.in_event_time(run.runner.expiry) for run in self.runs]
         return max((moment for moment in moments if moment is not None), default=None)
 
     @property
     def alive(self) -> Alive:
-        """What is held for open windows, and what waits."""
+        """The events and runs held for open windows, and the waiting events."""
         each = [run.runner.alive for run in self.runs]
         return Alive(sum(one.events for one in each), sum(one.runs for one in each), sum(one.nbytes for one in each))
 
     @property
     def nbytes(self) -> int:
-        """What is held in memory now."""
+        """The bytes held in memory now."""
         return sum(run.runner.nbytes for run in self.runs)
 
     @property

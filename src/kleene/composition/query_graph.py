@@ -176,7 +176,7 @@ class QueryGraph:
         return result_schema(node.query, shown(self.columns))
 
     def timeout_columns(self, node: QueryNode) -> pa.Schema | None:
-        """The columns of a query's timeouts; None where it tells none."""
+        """The columns of a query's timeouts; None for a query without TIMEOUTS."""
         return None if node.query.timeouts is None else timeout_schema(node.query, shown(self.columns))
 
     def on_reference(self, settings: Settings) -> dict[int, str]:

@@ -128,7 +128,7 @@ class ReferenceRun:
 
     @property
     def deadline(self) -> int | None:
-        """The first watermark at which something could become certain; nothing need be."""
+        """The first watermark at which an output could become certain; perhaps none does."""
         schema, window = self._query.schema, self._query.window
         moments = []
         for _, rows in self._held:
@@ -152,7 +152,7 @@ class ReferenceRun:
 
     @property
     def nbytes(self) -> int:
-        """What the events take, however they came."""
+        """The bytes of the events held, however they were cut into batches."""
         return sum(row_bytes(rows) for _, rows in self._held)
 
     @property

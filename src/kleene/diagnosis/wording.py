@@ -58,12 +58,12 @@ class Wording:
         return parts[place].component
 
     def _mask(self, place: int) -> tuple[Clause, ...]:
-        """What the first event of a component must satisfy by itself."""
+        """The conditions on the first event of a component alone."""
         plan = self.plan
         return plan.scans[place].mask if isinstance(plan, SequencePlan) else plan.states[place].begin.mask
 
     def _tests(self, place: int) -> tuple[Clause, ...]:
-        """What is tested there together with other events."""
+        """The conditions of a component that involve other events."""
         plan = self.plan
         if isinstance(plan, SequencePlan):
             return (*plan.during[place], *(plan.after if place == 0 else ()))

@@ -29,7 +29,7 @@ def query_text(name: str) -> str:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What one query of the demo found."""
+    """The matches of one query of the demo, and the seconds it took."""
 
     matches: pa.Table
     seconds: float
