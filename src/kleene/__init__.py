@@ -47,7 +47,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`Engine` is loaded when it is asked for: it brings the compiler along, which most of this does not need."""
+    """Loads `Engine` when it is first used: it imports the compiler, which most of the package does not need."""
     if name == "Engine":
         from kleene.engine import Engine
 

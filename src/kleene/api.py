@@ -40,7 +40,7 @@ class LazyTable(Protocol[T_co]):
     """A lazy frame of Polars."""
 
     def lazy(self) -> Any:
-        """Itself; a table of Spark, which has `collect`, too, has no such method."""
+        """Itself. The method tells a lazy frame from a Spark data frame, which has `collect` but not `lazy`."""
 
     def collect(self) -> T_co:
         """The table that it stands for."""
@@ -67,7 +67,7 @@ class Query(pattern.Query):
         return explain_query(self, schema=schema, events=events, settings=settings, analyze=analyze)
 
     def on(self, events: Any, schema: Schema | None = None) -> BoundQuery:
-        """This query bound to the columns of events, for an `Engine`; of the rows nothing is looked at.
+        """This query bound to the columns of events, for an `Engine`; the rows are not read.
 
         events   a table of any kind that `match` takes, or an Arrow schema
         schema   what the columns mean, where that is not `type` and `ts`

@@ -42,7 +42,7 @@ def evaluate(
     several: bool = False,
     settings: Settings | None = None,
 ) -> Outputs[pa.Table]:
-    """What one query gives, or what several give in one table."""
+    """The outputs of one query, or of several in one table."""
     declared = declared_together(schema or Schema(), queries)
     order = in_dependency_order(queries, declared)
     table, given = to_table(events, declared, reads(queries, declared))

@@ -1,4 +1,4 @@
-"""What a query was understood as and how it will run: the text and the picture behind `kleene.explain`."""
+"""How a query is understood and how it will run: the text and the picture behind `kleene.explain`."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _doubtful(column: pa.ChunkedArray) -> bool:
 
 
 def _parsed(data: bytes, delimiter: str, strings: frozenset[str], block: int | None = None) -> pa.Table:
-    """What pyarrow makes of it, in blocks cut at any line end, or in one block, where values may hold line ends."""
+    """The table that pyarrow reads, in blocks cut at any line end, or in one block, where values may hold line ends."""
     types: Mapping[str, pa.DataType] = dict.fromkeys(strings, pa.string())
     return pa_csv.read_csv(
         BytesIO(data),

@@ -94,7 +94,7 @@ def _nulls(column: pa.ChunkedArray) -> list[int]:
 
 
 def _parsers(have: ValueType, wanted: ValueType | None, *, is_time: bool) -> tuple[Parser, ...]:
-    """What a column of texts may really hold, where the schema says so."""
+    """The parsers to try on a column of texts that is a time or is declared as another type."""
     if have is not ValueType.STRING:
         return ()
     if is_time and wanted is None:

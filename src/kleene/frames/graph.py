@@ -1,4 +1,4 @@
-"""One graph of OUTPUT COMPRESSED: how many matches it holds, and each of them when it is asked for."""
+"""One graph of OUTPUT COMPRESSED: counts its matches, and lists them one at a time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def count(graph: Graph) -> int:
 
 
 def paths(graph: Graph) -> Iterator[tuple[Place, ...]]:
-    """Every match, when it is asked for, in the order of verbose output.
+    """Every match, built lazily, in the order of verbose output.
 
     That is: starts from the latest, then events in pattern order canonically, the shorter of two lists first. Between
     two matches lies work for the places of one match; what is kept grows with the graph, not with the matches.

@@ -149,7 +149,7 @@ def _among_several(query: BoundQuery, table: pa.Table, schema: pa.Schema) -> pa.
 
 
 def _returned(query: BoundQuery, table: pa.Table, kind: pa.StructType) -> pa.Array:
-    """What a query returned, as its field of what all of them return."""
+    """The RETURN columns of one query, as its field in the column of all queries."""
     if query.returns is None or not table.num_rows:
         return pa.nulls(table.num_rows, kind)
     own = pa.StructArray.from_arrays(

@@ -39,7 +39,7 @@ class TextTable:
         return None if self.lines is None else self.lines[row]
 
     def text(self, row: int) -> str:
-        """What stands in the file where a row begins, or the row's values where that is not known."""
+        """The line of the file where a row begins, or the row's values where the line is not known."""
         line = self.line(row)
         if line is not None:
             return clipped(self._physical[line - 1].decode(errors="replace"))

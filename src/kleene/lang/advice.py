@@ -1,4 +1,4 @@
-"""What to write instead, where a query cannot be read: the habits of other languages that end here."""
+"""Advice for queries that cannot be parsed: habits of other languages, and what to write instead."""
 
 from __future__ import annotations
 

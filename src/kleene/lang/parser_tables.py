@@ -1,4 +1,4 @@
-"""A parser's tables, kept on disk: to make them anew in each process takes longer than to parse a hundred queries.
+"""A parser's tables, kept on disk: building them in each process takes longer than parsing a hundred queries.
 
 They are kept as JSON, beside the package where its folder can be written, else in the user's cache. A file is named
 after the grammar that it was made of; one that is damaged is made again.

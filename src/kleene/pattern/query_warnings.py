@@ -74,7 +74,7 @@ def _null_hint(clause: Clause) -> str | None:
 
 
 def _verdict(literal: Literal) -> bool | None:
-    """What a literal says whatever the events are; None when that depends on them."""
+    """The truth of a literal that does not depend on the events; None when it does."""
     if isinstance(literal, Truth):
         return literal.value
     if not isinstance(literal, Comparison):

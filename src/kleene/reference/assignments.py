@@ -67,7 +67,7 @@ class Assignments:
         return assignments
 
     def fits(self, left: Selected, right: Selected, previous: Pattern | None) -> bool:
-        """An event fills one place; a sequence goes by Before; what is known already must hold."""
+        """Whether two parts combine: no shared event, in order in a sequence, window and known conditions hold."""
         used = {event.index for events in left.values() for event in events}
         new = [event for events in right.values() for event in events]
         if any(event.index in used for event in new):

@@ -45,7 +45,7 @@ class Automaton:
         self.line = line
         self.timeline = timeline
         self.limits = limits
-        # Every run that ever was, when timeouts are asked for.
+        # Every run that ever existed, kept for queries with TIMEOUTS.
         self.history: dict[Run, None] = {}
 
     def run(self) -> list[Match]:

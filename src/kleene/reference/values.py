@@ -143,7 +143,7 @@ def _attribute(environment: Environment, event: ReferenceEvent, attribute: str) 
 
 
 def _covered(environment: Environment, variable: str) -> tuple[ReferenceEvent, ...]:
-    """`a[..]` and `a[..i-1]` alike: while `a[i]` is looked at, what is selected is what came before it."""
+    """The events of `a[..]` and of `a[..i-1]`: while `a[i]` is tested, only the events before it are selected."""
     return environment.selected.get(variable, ())
 
 

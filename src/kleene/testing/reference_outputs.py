@@ -1,4 +1,4 @@
-"""What the reference evaluator gives, as tables: what every executor's outputs are compared with."""
+"""The outputs of the reference evaluator as tables, which the outputs of every executor are compared with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kleene.reference.tables import many_table, match_table, timeout_table, with
 def table_outputs(
     events: Any, queries: Sequence[Query], *, schema: Schema | None = None, several: bool = False
 ) -> Outputs[pa.Table]:
-    """What one query gives, or what several give in one table."""
+    """The outputs of one query, or of several in one table."""
     declared = declared_together(schema or Schema(), queries)
     table, given = to_table(events, declared, reads(queries, declared))
     results = reference_results(table, queries, schema=given)

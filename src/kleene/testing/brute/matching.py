@@ -76,7 +76,7 @@ def _results(question: Question) -> list[Assignment]:
 
 
 def assignments(question: Question, shape: Shape) -> Iterator[Assignment]:
-    """Every way to put distinct events of the right classes at the places; the rest of the definition is not asked."""
+    """Every way to put distinct events of the right classes at the places; the rest of the definition is not tested."""
     yield from _extensions(question, shape, tuple(places(shape, negated=False)), {})
 
 

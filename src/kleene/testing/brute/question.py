@@ -96,7 +96,7 @@ class Question:
 
     @cached_property
     def _conditions(self) -> tuple[tree.Expression, ...]:
-        """What is conjoined at the top of WHERE."""
+        """The top-level conjuncts of WHERE."""
         where = self.query.where
         if where is None:
             return ()

@@ -102,7 +102,7 @@ class BruteRun:
         return tuple(clause for clause in self.question.positive_clauses if self._last_identifier(clause) == (at, edge))
 
     def _last_identifier(self, clause: Clause) -> tuple[int, Phase] | None:
-        """The last identifier of a conjunct: place and phase; None where its variables, or the `a` of `a[i]`, are absent."""
+        """Place and phase of a conjunct's last identifier; None where its variables or the `a` of `a[i]` are absent."""
         place_of = {place.name: i for i, place in enumerate(self.line)}
         named = self.question.identifiers.of(clause)
         if any(phase is Phase.TAKE and name not in place_of for name, phase in named):
