@@ -14,7 +14,7 @@ from kleene.kernels import kernel_cache
 from kleene.kernels.interpreting import _DEADLINE, OutOfTime
 from kleene.optimize.planner import plan_query
 from kleene.pattern import Query
-from kleene.plan.physical import AutomatonPlan
+from kleene.plan.physical import AutomatonPlan, Plan
 
 SEQUENCE = "PATTERN SEQ(A a, B b) WITHIN 9"
 CLOSURE = "PATTERN SEQ(C+ c[], B b) WITHIN 500"
@@ -67,6 +67,13 @@ def test_a_process_that_ran_uncompiled_for_long_compiles(monkeypatch: pytest.Mon
 def test_everything_is_compiled_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KLEENE_WARM", "now")
     assert ways(10, SEQUENCE) == [False]
+
+
+def test_the_reference_evaluator_waits_for_no_kernel() -> None:
+    done: list[bool] = []
+    plan = Plan.on_reference(bound(SEQUENCE), "it is to be slow")
+    when_ready(lambda: done.append(_DEADLINE.get() is not None), readiness.MOST_EVENTS + 1, plan)
+    assert done == [False]
 
 
 def test_a_few_events_with_too_many_matches_are_matched_in_the_end(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -65,7 +65,8 @@ def when_ready(work: Callable[[], T], events: int, *plans: Plan) -> T:
     events   the number of events that it goes through
     plans    the plans that it runs
     """
-    executors = {type(alternative) for plan in plans for alternative in plan.alternatives}
+    # The reference evaluator has no kernels.
+    executors = {type(alternative) for plan in plans for alternative in plan.alternatives} & SHARES.keys()
     if warming.all_kept() or executors <= _PROCESS.compiled:
         return work()
     warming.begin()
@@ -124,7 +125,7 @@ def shown_by(progress: Progress) -> Iterator[None]:
 
 
 @contextmanager
-def _announced(executors: Sequence[type] | set[type]) -> Iterator[None]:
+def _announced(executors: Collection[type]) -> Iterator[None]:
     """Report that kernels are being compiled, when the first of them is."""
     shares = [SHARES[executor] for executor in executors]
     share = max(shares, key=lambda one: one.seconds, default=SHARES[SequencePlan])
