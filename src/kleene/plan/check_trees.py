@@ -68,13 +68,13 @@ def _check_components(plan: TreePlan) -> None:
     leaves = [node.scan.component for node in walk(plan.root) if isinstance(node, LeafNode)]
     groups = [node.scan.component for node in plan.groups]
     negated = [absence.scan.component for absence in plan.absences]
-    for what, found, own in (
+    for what, in_tree, own in (
         ("single and Kleene", leaves, [c for c in expected if not c.negated and c.kind is not ComponentKind.CLOSURE]),
         ("closed", groups, [c for c in expected if not c.negated and c.kind is ComponentKind.CLOSURE]),
         ("negated", negated, [c for c in expected if c.negated]),
     ):
-        if sorted(c.variable for c in found) != sorted(c.variable for c in own) or set(found) != set(own):
-            names = ", ".join(sorted(component.variable for component in found))
+        if sorted(c.variable for c in in_tree) != sorted(c.variable for c in own) or set(in_tree) != set(own):
+            names = ", ".join(sorted(component.variable for component in in_tree))
             raise IllFormedPlan(f"the {what} components of the pattern stand in the tree once each, not: {names}")
 
 
