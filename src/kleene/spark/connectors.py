@@ -21,7 +21,7 @@ _GROUP = "org.apache.spark"
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Other versions of the connector than Spark's own, for who has tried that they work together."""
+    """Other versions of the connector than Spark's own, for users who have tried that they work together."""
 
     connector: str
     token_provider: str
