@@ -131,7 +131,7 @@ def _read(folder: Path) -> str | None:
     try:
         texts = [file.read_text() for file in sorted(folder.glob("part-*"))]
         if texts:
-            # Who wrote it may have been killed before its name was on the disk; results will be marked with it.
+            # Its writer may have been killed before its name was on the disk; results will be marked with it.
             make_folder(folder)
             sync_names(folder)
     except OSError as problem:
