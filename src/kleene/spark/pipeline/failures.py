@@ -53,8 +53,8 @@ def _full(problem: BaseException) -> str | None:
     if isinstance(problem, OSError):
         return problem.strerror if problem.errno in (errno.ENOSPC, errno.EDQUOT) else None
     # PySpark keeps Java's causes beside the message, and not in it.
-    found = _FULL.search(f"{problem} {getattr(problem, '_stackTrace', '')}")
-    return None if found is None else found[0]
+    match = _FULL.search(f"{problem} {getattr(problem, '_stackTrace', '')}")
+    return None if match is None else match[0]
 
 
 def room_hint(problem: BaseException) -> str | None:

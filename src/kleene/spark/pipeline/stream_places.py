@@ -22,7 +22,7 @@ def entry_of(pipeline: Pipeline) -> StreamEntry:
 
 
 def checkpoint_of(pipeline: Pipeline) -> str:
-    """Where Spark keeps how far it is, as Spark is told it."""
+    """Where Spark keeps how far it is, as Spark takes it."""
     return placed(pipeline, entry_of(pipeline).checkpoint)
 
 
@@ -39,7 +39,7 @@ def slots_file(pipeline: Pipeline) -> File | None:
 
 
 def check_places(pipeline: Pipeline, targets: Sequence[Target]) -> None:
-    """What can be told before Spark starts."""
+    """Check the places of a stream as far as that is possible before Spark starts."""
     check_sources(pipeline)
     for number, source in enumerate(pipeline.model.sources):
         for path in source.paths:
