@@ -109,7 +109,7 @@ def _paths(pattern: Pattern, above: _Path) -> Iterator[tuple[str, _Path]]:
 
 
 def _meeting(left: _Path, right: _Path) -> tuple[type, bool]:
-    """What holds two components together, and whether it names them in this order."""
+    """The kind of node in which two components meet, and whether it names them in this order."""
     return next((kind, place < other) for (kind, place), (_, other) in zip(left, right, strict=False) if place != other)
 
 
@@ -169,7 +169,7 @@ def _check_absence(absence: Site, side: Node, present: frozenset[str]) -> None:
 
 
 def _check_group_members(plan: TreePlan, present: frozenset[str]) -> None:
-    """What chooses members may name other groups; those that are made later count as absent."""
+    """Conditions on members may name other groups; those that are built later count as absent."""
     grouped = {group.scan.component.variable for group in plan.groups}
     for group in plan.groups:
         _check_bounds(group.gap.before, group.gap.after, group.child, present - grouped)

@@ -23,7 +23,7 @@ _MINUTES = 10
 
 
 def archive_file() -> Path | None:
-    """Where the archive of this Java and this PySpark is, made or not; None where one of them is unknown."""
+    """The file of the archive for this Java and this PySpark, there or not; None where one of them is unknown."""
     home = os.environ.get("JAVA_HOME")
     try:
         release = (Path(home) / "release").read_text() if home else ""

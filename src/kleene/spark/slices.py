@@ -67,7 +67,7 @@ def times_of(events: DataFrame, time: str) -> tuple[int, Ints]:
 
 
 def _cuts(times: Ints, number: int) -> list[int]:
-    """Where to cut so that about so many slices with about as many events come out."""
+    """The times at which to cut for about so many slices with about as many events each."""
     places = np.linspace(0, _CUTS, min(max(number, 1), _CUTS) + 1).astype(np.int64)
     return sorted(set(times[places[1:-1]].tolist()))
 

@@ -180,7 +180,7 @@ def _own(times: pa.ChunkedArray, part: SlotGroup, slot: int) -> npt.NDArray[np.b
 
 
 class _Counted:
-    """How many events a slot has of its own, and their types; those from around a slice are counted elsewhere."""
+    """Counts the events that are a slot's own, and their types; those around a slice are counted elsewhere."""
 
     def __init__(self, work: TaskContext, part: SlotGroup, slot: int) -> None:
         self._part, self._slot, self._time = part, slot, work.schema.time

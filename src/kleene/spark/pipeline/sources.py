@@ -60,7 +60,7 @@ class Opened:
         return self.frame.dtypes
 
     def counted(self) -> tuple[int, int]:
-        """How many rows were read, and how many of them are bad. A pass over text, a glance at what counts itself."""
+        """How many rows were read, and how many of them are bad; where all can be read, Spark only counts."""
         if self.is_bad is None:
             return self.rows.count(), 0
         (row,) = self.rows.agg(

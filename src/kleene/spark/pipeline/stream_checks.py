@@ -1,4 +1,4 @@
-"""What a pipeline file says of a stream, and what it must not say with one or without."""
+"""Checks of a pipeline file: its keys for a stream, and the keys that must not stand with a stream or without one."""
 
 from __future__ import annotations
 

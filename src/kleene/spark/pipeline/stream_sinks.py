@@ -40,7 +40,7 @@ _ID = "match_id"
 
 @dataclass(frozen=True)
 class StreamSinks:
-    """Where the outputs of a stream go."""
+    """Writes the outputs of a stream to their targets."""
 
     session: SparkSession
     pipeline: Pipeline

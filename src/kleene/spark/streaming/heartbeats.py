@@ -120,7 +120,7 @@ _LISTENED: WeakSet[SparkSession] = WeakSet()
 
 
 class _Note(NamedTuple):
-    """What a batch showed to the reader whose beat was in it: when all had been read, or _NEVER."""
+    """The note of a batch for the reader whose beat was in it: when all had been read, or _NEVER."""
 
     beat: int
     read_by: int

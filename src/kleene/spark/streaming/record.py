@@ -1,4 +1,4 @@
-"""What a checkpoint was begun with, kept beside what Spark keeps there, so that it is not gone on with by mistake."""
+"""The record of what a checkpoint was begun with, kept in it so that no other stream goes on with it by mistake."""
 
 from __future__ import annotations
 

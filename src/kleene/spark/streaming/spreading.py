@@ -18,7 +18,7 @@ _SEED = 42
 
 @cache
 def places(slots: int) -> tuple[int, ...]:
-    """What the slots are called in the exchange, by number."""
+    """The numbers under which the slots go through the exchange, by slot."""
     remainders = murmur3(np.arange(_CANDIDATES, dtype=np.int32)).astype(np.int64) % _EVENLY
     order = np.argsort(remainders, kind="stable")
     first = np.searchsorted(remainders[order], np.arange(_EVENLY))
