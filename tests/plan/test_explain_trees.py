@@ -126,7 +126,7 @@ def test_what_is_tested_on_whole_records_and_what_was_merged() -> None:
 def test_costs_stand_beside_the_nodes_and_the_next_best_below() -> None:
     plan, other = tree(THREE, ((0, 1), 2)), tree(THREE, (0, (1, 2)))
     (runner_up,) = other.alternatives
-    nodes = tuple(NodeCost(0, made, 0) for made in (120, 8, 33.4, 2_000, 1_234_567))
+    nodes = tuple(NodeCost(0, records, 0) for records in (120, 8, 33.4, 2_000, 1_234_567))
     costed = Costed(1_234, nodes, runner_up, 3_400)
     lines = plan_text(Plan(plan.query, plan.alternatives, costs=(costed,)))
     assert lines[2:9] == [
@@ -149,7 +149,7 @@ def test_what_was_measured_stands_beside_what_was_expected() -> None:
     assert lines[lines.index("rules  none") - 2] == (
         "measured   in 10 windows of events, 1 round of assembly; the plan was changed 2 times"
     )
-    costed = Costed(1, tuple(NodeCost(0, made, 0) for made in (6, 2, 1)))
+    costed = Costed(1, tuple(NodeCost(0, records, 0) for records in (6, 2, 1)))
     both = plan_text(Plan(plan.query, plan.alternatives, costs=(costed,)), measured=[measured])
     assert "           └─ b: B  ~2 a window, 2 measured" in both
 

@@ -117,7 +117,7 @@ def run_together(prepared: Sequence[Prepared]) -> dict[tuple[int, str], pa.Table
 
     def on_packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from kleene.spark.packing import to_bytes, unpack
-        from kleene.spark.slot import made_in
+        from kleene.spark.slot import slot_outputs
         from kleene.spark.worker import work_from
 
         works = {}
@@ -125,10 +125,12 @@ def run_together(prepared: Sequence[Prepared]) -> dict[tuple[int, str], pa.Table
             number, own = divmod(slot, ROOM)
             if number not in works:
                 works[number] = work_from(task_specs[number])
-            for made in made_in(works[number], own, pieces):
-                if made.rows is not None and made.query == 0:
-                    rows = pa.array([to_bytes(made.rows)], pa.binary())
-                    yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([made.kind]), rows], ["n", "k", "r"])
+            for chunk in slot_outputs(works[number], own, pieces):
+                if chunk.rows is not None and chunk.query == 0:
+                    rows = pa.array([to_bytes(chunk.rows)], pa.binary())
+                    yield pa.RecordBatch.from_arrays(
+                        [pa.array([number]), pa.array([chunk.kind]), rows], ["n", "k", "r"]
+                    )
 
     packed: DataFrame = reduce(lambda left, right: left.union(right), frames)
     found: dict[tuple[int, str], list[pa.Table]] = {}

@@ -22,7 +22,7 @@ from kleene.spark.pipeline.measures import Totals
 from kleene.spark.pipeline.prometheus import exposition, served
 from kleene.spark.pipeline.reading import read_pipeline
 from kleene.spark.pipeline.slot_record import SlotRecord
-from kleene.spark.pipeline.stopping import told_to_stop
+from kleene.spark.pipeline.stopping import stop_on_signal
 from kleene.spark.pipeline.targets import targets_of
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def test_measures_are_served_on_loopback_only() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_second_signal_interrupts(number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    with told_to_stop() as told:
-        assert not told.is_set()
+    with stop_on_signal() as stop:
+        assert not stop.is_set()
         os.kill(os.getpid(), number)
-        assert told.wait(5)
+        assert stop.wait(5)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
     assert signal.getsignal(number) is before

@@ -68,13 +68,13 @@ def _check_components(plan: TreePlan) -> None:
     leaves = [node.scan.component for node in walk(plan.root) if isinstance(node, LeafNode)]
     groups = [node.scan.component for node in plan.groups]
     negated = [absence.scan.component for absence in plan.absences]
-    for what, found, own in (
+    for what, in_tree, own in (
         ("single and Kleene", leaves, [c for c in expected if not c.negated and c.kind is not ComponentKind.CLOSURE]),
         ("closed", groups, [c for c in expected if not c.negated and c.kind is ComponentKind.CLOSURE]),
         ("negated", negated, [c for c in expected if c.negated]),
     ):
-        if sorted(c.variable for c in found) != sorted(c.variable for c in own) or set(found) != set(own):
-            names = ", ".join(sorted(component.variable for component in found))
+        if sorted(c.variable for c in in_tree) != sorted(c.variable for c in own) or set(in_tree) != set(own):
+            names = ", ".join(sorted(component.variable for component in in_tree))
             raise IllFormedPlan(f"the {what} components of the pattern stand in the tree once each, not: {names}")
 
 
@@ -109,7 +109,7 @@ def _paths(pattern: Pattern, above: _Path) -> Iterator[tuple[str, _Path]]:
 
 
 def _meeting(left: _Path, right: _Path) -> tuple[type, bool]:
-    """What holds two components together, and whether it names them in this order."""
+    """The kind of node in which two components meet, and whether it names them in this order."""
     return next((kind, place < other) for (kind, place), (_, other) in zip(left, right, strict=False) if place != other)
 
 
@@ -169,7 +169,7 @@ def _check_absence(absence: Site, side: Node, present: frozenset[str]) -> None:
 
 
 def _check_group_members(plan: TreePlan, present: frozenset[str]) -> None:
-    """What chooses members may name other groups; those that are made later count as absent."""
+    """Conditions on members may name other groups; those that are built later count as absent."""
     grouped = {group.scan.component.variable for group in plan.groups}
     for group in plan.groups:
         _check_bounds(group.gap.before, group.gap.after, group.child, present - grouped)

@@ -1,4 +1,4 @@
-"""What a plan was expected to cost, and what it did: plain numbers, for whoever shows them."""
+"""The expected and the measured costs of a plan, as plain numbers for display."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class NodeCost:
     """One node of a tree in the time of one window: combinations tried, records made, and what that costs."""
 
     tried: float
-    made: float
+    records: float
     cost: float
 
 
 @dataclass(frozen=True, slots=True)
 class Costed:
-    """What the optimiser expects of one alternative in one window, in steps: two records looked at together."""
+    """The expected cost of one alternative in one window, in steps: a step is two records looked at together."""
 
     total: float
     # Of a tree: in the order of `plan.trees.walk`, children before their parents.
@@ -30,7 +30,7 @@ class Costed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What an executor counted of one alternative since its plan was last changed."""
+    """Counts of one alternative's executor since its plan was last changed."""
 
     # Of a tree: combinations tried and records made, in the order of `plan.trees.walk`.
     nodes: tuple[tuple[int, int], ...]

@@ -24,21 +24,23 @@ def plan_text(
 ) -> list[str]:
     """The plan, line by line.
 
-    known      the rules of the optimiser for such a plan; those that it does not name and that are not idle were off
+    known      the rules of the optimiser for such a plan; those that neither it nor `idle` names were off
     idle       rules that were on and changed nothing
-    measured   what each alternative did, where it ran
-    counted    likewise, as rows to show below it
+    measured   the counts of each alternative, where it ran
+    counted    rows of further counts to show below each alternative
     """
     lines: list[str] = []
     for number, alternative in enumerate(plan.alternatives):
         costed = plan.costs[number] if plan.costs else None
-        found = measured[number] if measured else None
+        measurement = measured[number] if measured else None
         if lines:
             lines.append("")
         if len(plan.alternatives) > 1:
             lines.append(f"alternative {number + 1} of {len(plan.alternatives)}: {pattern_text(plan, number)}")
         counts = counted[number] if counted else ()
-        lines += aligned([*_alternative(alternative, plan, costed, found), *_costs(plan, costed, found), *counts])
+        lines += aligned(
+            [*_alternative(alternative, plan, costed, measurement), *_costs(plan, costed, measurement), *counts]
+        )
     if plan.why_on_reference is not None:
         return lines
     return [*lines, "", *aligned(_rules(plan, known, idle))]

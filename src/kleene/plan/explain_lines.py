@@ -78,7 +78,7 @@ def _edge(name: str, component: Component, edge: Edge) -> Iterator[Row]:
 
 
 def edge_names(component: Component) -> tuple[str, str]:
-    """How the first event of a component is called, and each later one."""
+    """The name of the first event of a component, and of each later one."""
     name = component.variable
     return (name, name) if component.kind is ComponentKind.SINGLE else (f"{name}[1]", f"{name}[i]")
 

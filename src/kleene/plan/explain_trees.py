@@ -34,7 +34,7 @@ TREE = "tree of joins (ZStream §4)"
 def tree_rows(
     plan: TreePlan, query: BoundQuery, costed: Costed | None = None, measured: Measured | None = None
 ) -> Iterator[Row]:
-    """Everything that is said of one alternative; beside each node, what it is expected to make and what it made."""
+    """The rows that describe one alternative; beside each node, its expected and its measured number of records."""
     yield "executor", f"{TREE}: records are put together from the leaves up"
     yield "partition", f"by {', '.join(plan.key)}: records of different keys never meet" if plan.key else "none"
     for number, line in enumerate(_drawn(plan, _figures(plan, query, costed, measured))):
@@ -63,14 +63,14 @@ def _when(plan: TreePlan) -> str:
 
 
 def waiting(plan: TreePlan) -> int:
-    """How many nodes from the root down wait for the window to close: what is at the end, and what stands above it."""
-    number, found, node = 0, 0, plan.root
+    """How many nodes from the root down wait for the window to close: a node at the end, and all nodes above it."""
+    number, deepest, node = 0, 0, plan.root
     while isinstance(node, GroupNode | NegNode):
         number += 1
         gap = node.gap if isinstance(node, GroupNode) else node.absence.gap
-        found = found if gap.after else number
+        deepest = deepest if gap.after else number
         node = node.child
-    return found
+    return deepest
 
 
 def completing(node: Node) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def print_tree(node: Node) -> str:
 @dataclass(frozen=True, slots=True)
 class _Line:
     text: str
-    # What is said to the right of a node.
+    # Shown to the right of a node.
     figure: str = ""
 
 
@@ -246,15 +246,15 @@ def _group(component: Component) -> str:
 
 
 def _figures(plan: TreePlan, query: BoundQuery, costed: Costed | None, measured: Measured | None) -> Iterator[str]:
-    """Records in the time of one window, a node each: what was expected, what was counted."""
+    """The number of records in the time of one window, for each node: expected, then measured."""
     unit = "a window" if query.window is not None else "in all"
     for number, _ in enumerate(walk(plan.root)):
         said = []
         if costed is not None and number < len(costed.nodes):
-            said.append(f"~{amount(costed.nodes[number].made)} {unit}")
+            said.append(f"~{amount(costed.nodes[number].records)} {unit}")
         if measured is not None and number < len(measured.nodes):
-            made = measured.nodes[number][1]
-            counted = amount(made / measured.windows if measured.windows > 0 else made)
+            records = measured.nodes[number][1]
+            counted = amount(records / measured.windows if measured.windows > 0 else records)
             said.append(f"{counted} measured" if said else f"{counted} {unit} measured")
         yield ", ".join(said)
 

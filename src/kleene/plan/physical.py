@@ -140,7 +140,7 @@ class Plan:
     query: BoundQuery
     alternatives: tuple[SequencePlan | AutomatonPlan | TreePlan | ReferencePlan, ...] = ()
     rules: tuple[str, ...] = field(default=())
-    # What each alternative is expected to cost; empty where nobody asked.
+    # The expected cost of each alternative; empty where costs were not estimated.
     costs: tuple[Costed, ...] = ()
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What a run may be told: which rules of the optimiser are off, and how much it may use."""
+"""The settings of a run: which rules of the optimiser are off, and how much it may use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """How Spark divides the events of a batch; what is not said is chosen from the session and the data."""
+    """How Spark divides the events of a batch; a field that is None is chosen from the session and the data."""
 
     # Into how many buckets events go by the hash of their key.
     buckets: int | None = None
@@ -112,7 +112,7 @@ class Settings:
 
 
 def to_plain(settings: Settings) -> dict[str, Any]:
-    """Settings as JSON has them: what belongs together nested, choices by their names.
+    """Settings as plain values for JSON: groups are nested, choices are names.
 
     >>> from_plain(to_plain(Settings(executor=ExecutorKind.TREES))).executor
     <ExecutorKind.TREES: 'trees'>
@@ -121,8 +121,8 @@ def to_plain(settings: Settings) -> dict[str, Any]:
 
 
 def from_plain(plain: Mapping[str, Any]) -> Settings:
-    """The settings that plain values say; what they do not mention is as usual."""
-    return cast(Settings, _made(Settings, plain))
+    """Settings from plain values; what these do not mention has its default."""
+    return cast(Settings, _parse(Settings, plain))
 
 
 def _plain(value: Any) -> Any:
@@ -133,10 +133,10 @@ def _plain(value: Any) -> Any:
     return value.name.lower() if isinstance(value, Enum) else value
 
 
-def _made(kind: Any, plain: Any) -> Any:
+def _parse(kind: Any, plain: Any) -> Any:
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        return cast(Any, kind)(**{name: _made(hints[name], value) for name, value in plain.items()})
+        return cast(Any, kind)(**{name: _parse(hints[name], value) for name, value in plain.items()})
     if plain is None:
         return None
     for choice in get_args(kind) if isinstance(kind, UnionType) else (kind,):

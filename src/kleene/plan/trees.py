@@ -137,13 +137,13 @@ class TreePlan:
     @property
     def absences(self) -> tuple[Site, ...]:
         """Everything that is negated, from the leaves up."""
-        found: list[Site] = []
+        sites: list[Site] = []
         for node in walk(self.root):
             if isinstance(node, NegNode):
-                found.append(node.absence)
+                sites.append(node.absence)
             elif isinstance(node, JoinNode):
-                found += [absence for _, absence in node.pushed]
-        return tuple(found)
+                sites += [absence for _, absence in node.pushed]
+        return tuple(sites)
 
     @property
     def groups(self) -> tuple[GroupNode, ...]:

@@ -56,7 +56,7 @@ def spark_outputs(
     several: bool,
     settings: Settings | None = None,
 ) -> Outputs[DataFrame]:
-    """What the first query gives, or what all give in one table, as data frames that have not run yet.
+    """The outputs of the first query, or of all in one table, as data frames that have not run yet.
 
     Only where time must be cut are the times of the events looked at first.
     """
@@ -107,19 +107,19 @@ class Prepared:
         """One output of the first query, or of all in one table."""
         if self.finds(0, kind):
             columns = columns.append(pa.field(RANK, pa.int64()))
-        told = self.task_spec(output=kind, returned=as_spark_expects(columns, large=is_large(self.packed)))
-        found = in_tasks(exchanged(self.packed), Sent(task, told), spark_schema(columns))
-        return apart(found) if self.finds(0, kind) else found
+        spec = self.task_spec(output=kind, returned=as_spark_expects(columns, large=is_large(self.packed)))
+        frame = in_tasks(exchanged(self.packed), Sent(task, spec), spark_schema(columns))
+        return apart(frame) if self.finds(0, kind) else frame
 
     def compressed_columns(self) -> pa.Schema | None:
-        """The columns of what all queries emit compressed; None where the policy is another, or all queries fail."""
+        """The columns of compressed matches of all queries; None where the policy is another, or all queries fail."""
         if self.settings.budget.policy is not Policy.EMIT_COMPRESSED:
             return None
         columns = listed_columns(self.nothing.matches.schema) if self.several else self.columns
-        asked = [query.listing() if self.several else query for query in self.bound]
+        queries = [query.listing() if self.several else query for query in self.bound]
         emitted = [
             (query.name, result_schema(replace(query, output=OutputMode.COMPRESSED), columns).empty_table())
-            for query in asked
+            for query in queries
             if query.output is OutputMode.ALL and query.returns is None
         ]
         together = of_queries(emitted)
@@ -230,13 +230,13 @@ def _routes(bound: Sequence[BoundQuery], columns: pa.Schema, settings: Settings,
     return tuple(chosen)
 
 
-def apart(found: DataFrame) -> DataFrame:
-    """Of the matches that slices found, those that do not overlap: one task takes them in order."""
-    names = found.columns
-    offered = found.repartition(1).sortWithinPartitions(
+def apart(matches: DataFrame) -> DataFrame:
+    """Those matches of all slices that do not overlap: one task takes them in order."""
+    names = matches.columns
+    offered = matches.repartition(1).sortWithinPartitions(
         functions.col("end"), functions.col("start").desc(), functions.col(f"`{RANK}`")
     )
-    kept = [field for field in found.schema if field.name != RANK]
+    kept = [field for field in matches.schema if field.name != RANK]
     return in_tasks(offered, Sent(chooser, names.index("start"), names.index("end")), StructType(kept))
 
 

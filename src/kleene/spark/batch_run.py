@@ -40,7 +40,7 @@ _LOG = logging.getLogger("kleene.spark")
 
 @dataclass(frozen=True)
 class RunTotals:
-    """What a run did.
+    """The counts of a run.
 
     kept      events that were handed to engines; one that two groups of queries need counts twice
     matches   by query, as `timeouts`; of OUTPUT COMPRESSED the rows
@@ -67,7 +67,7 @@ def together(
 
 class BatchRun(OnEvents):
     def __init__(self, prepared: Prepared, envelopes: DataFrame | None = None) -> None:
-        """`envelopes`: what the queries made, where it is known already."""
+        """`envelopes`: the outputs of the queries, where they have run already."""
         self._prepared = prepared
         if envelopes is not None:
             self._envelopes = envelopes
@@ -82,8 +82,8 @@ class BatchRun(OnEvents):
 
     @cached_property
     def _envelopes(self) -> DataFrame:
-        told = self._prepared.task_spec()
-        return in_tasks(exchanged(self._prepared.packed), Sent(task, told), ENVELOPE_DDL).persist()
+        spec = self._prepared.task_spec()
+        return in_tasks(exchanged(self._prepared.packed), Sent(task, spec), ENVELOPE_DDL).persist()
 
     def run(self) -> RunTotals:
         """Run all queries; what they make is kept until `close`. A type that no event has is warned of."""
@@ -107,10 +107,10 @@ class BatchRun(OnEvents):
 
     def matches(self, name: str) -> DataFrame:
         place = self._place(name)
-        found = self._prepared.graph.match_columns(self._node(place))
+        columns = self._prepared.graph.match_columns(self._node(place))
         if not self._prepared.finds(place, "matches"):
-            return self._opened("matches", place, found)
-        return apart(self._opened("matches", place, found.append(pa.field(RANK, pa.int64()))))
+            return self._opened("matches", place, columns)
+        return apart(self._opened("matches", place, columns.append(pa.field(RANK, pa.int64()))))
 
     def timeouts(self, name: str) -> DataFrame | None:
         place = self._place(name)

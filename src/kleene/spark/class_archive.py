@@ -23,7 +23,7 @@ _MINUTES = 10
 
 
 def archive_file() -> Path | None:
-    """Where the archive of this Java and this PySpark is, made or not; None where one of them is unknown."""
+    """The file of the archive for this Java and this PySpark, there or not; None where one of them is unknown."""
     home = os.environ.get("JAVA_HOME")
     try:
         release = (Path(home) / "release").read_text() if home else ""
@@ -38,7 +38,7 @@ def archive_file() -> Path | None:
 
 
 def _folder() -> Path:
-    """In a venv, with whose jars the archive goes away and whoever runs it finds it; otherwise in the user's cache."""
+    """A folder of the venv: its users share the archive, which goes away with the jars. Else in the user's cache."""
     if sys.prefix != sys.base_prefix:
         return Path(sys.prefix) / "share" / "kleene"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kleene"
@@ -76,7 +76,7 @@ def make_archive() -> Path | None:
 
 
 def _run_spark(draft: Path) -> None:
-    """What a first minute makes Spark load: files, a batch, a stream. Java writes the archive as it ends."""
+    """Run what makes Spark load its classes: files, a batch, a stream. Java writes the archive as it ends."""
     from pyspark import SparkContext
 
     from kleene.pattern.query import Query
@@ -96,8 +96,8 @@ def _run_spark(draft: Path) -> None:
     spark_outputs(read, queries, schema=None, several=False).matches.toArrow()
     stream = session.readStream.schema(events.schema).json(str(draft.parent / "json"))
 
-    def write(found: MicroBatch, batch: int) -> None:
-        found.matches("pairs").write.mode("overwrite").json(str(draft.parent / f"batch={batch}"))
+    def write(micro_batch: MicroBatch, batch: int) -> None:
+        micro_batch.matches("pairs").write.mode("overwrite").json(str(draft.parent / f"batch={batch}"))
 
     running = live(stream, queries, settings=Settings(stream=Stream(delay=1)))
     running.start(write, checkpoint=str(draft.parent / "state"), available_now=True).awaitTermination()

@@ -21,7 +21,7 @@ _GROUP = "org.apache.spark"
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Other versions of the connector than Spark's own, for who has tried that they work together."""
+    """Other versions of the connector than Spark's own, for users who have tried that they work together."""
 
     connector: str
     token_provider: str
@@ -68,7 +68,7 @@ def _folder(release: Release, spark: _Spark) -> str:
 
 
 def _installed_spark(environ: Mapping[str, str]) -> _Spark:
-    """What the names of Spark's own jars tell; SPARK_HOME goes first, as it does for PySpark."""
+    """The Spark that the names of its own jars show; SPARK_HOME goes first, as it does for PySpark."""
     names = [jar.name for jar in (_home(environ) / "jars").glob("*.jar")]
     for name in names:
         if core := re.fullmatch(r"spark-core_([\d.]+)-(.+)\.jar", name):

@@ -33,7 +33,7 @@ def load() -> None:
 if __name__ == "__main__":
     from pyspark.daemon import manager
 
-    # Workers inherit it: what they need is compiled by whoever set them up, or by one of them.
+    # Workers inherit it: the process that set them up compiles what they need, or one of them does.
     os.environ.setdefault("KLEENE_WARM", "0")
     with suppress(Exception):
         load()

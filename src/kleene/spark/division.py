@@ -164,7 +164,7 @@ def wanted_by(queries: Sequence[BoundQuery], route: Route, events: Numbered) -> 
 
 
 def slot_of(events: Numbered, route: Route, slots: int | None, schema: Schema) -> Column:
-    """Where an event goes within its part; without a number of slots the hash that says it, of a route by key."""
+    """The slot of an event within its part; for a route by key without a number of slots, the hash of the key."""
     if not isinstance(route, ByKey):
         return functions.lit(0)
     if len({names for _, names in route.columns}) == 1:

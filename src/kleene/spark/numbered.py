@@ -42,11 +42,11 @@ class Numbered:
 
     @property
     def along(self) -> tuple[str, ...]:
-        """What comes along with the events."""
+        """The columns that come along with the events."""
         return ALONG if ALONG[0] in self.frame.columns else ()
 
     def name(self, name: str) -> str:
-        """What a column is called here."""
+        """The name of a column here."""
         return f"c{self.columns.get_field_index(name)}"
 
     def column(self, name: str) -> Column:

@@ -192,8 +192,8 @@ class _Translation:
         left, right = self._value(literal.left), self._value(literal.right)
         if left is None or right is None or {left.type, right.type} != {ValueType.STRING}:
             return None
-        found = left.column.contains(right.column)
-        return ~found if literal.negated else found
+        condition = left.column.contains(right.column)
+        return ~condition if literal.negated else condition
 
     def _among(self, literal: Among) -> Column | None:
         """The list itself where it is short enough to be part of a plan, else its range."""
@@ -201,8 +201,8 @@ class _Translation:
         if value is None or value.type is not literal.operand.type:
             return None
         if len(literal.values) <= _PLANNED_VALUES:
-            found = value.column.isin(*literal.values)
-            return ~found if literal.negated else found
+            condition = value.column.isin(*literal.values)
+            return ~condition if literal.negated else condition
         if literal.negated:
             return None
         return value.column.between(functions.lit(min(literal.values)), functions.lit(max(literal.values)))
@@ -255,8 +255,8 @@ class _Translation:
         reals = left.column.cast("double"), right.column.cast("double")
         if operator == "-":
             return _Translated(reals[0] - reals[1], ValueType.FLOAT)
-        made = {"+": reals[0] + reals[1], "*": reals[0] * reals[1]}.get(operator)
-        return None if made is None else _Translated(made, ValueType.FLOAT)
+        column = {"+": reals[0] + reals[1], "*": reals[0] * reals[1]}.get(operator)
+        return None if column is None else _Translated(column, ValueType.FLOAT)
 
 
 def _constant(value: Constant) -> _Translated | None:

@@ -180,7 +180,7 @@ def _hands_on(query: BoundQuery, name: str) -> bool:
 
 
 def _shared(routes: Sequence[Route]) -> list[Route]:
-    """Whoever goes by more columns than another query may as well go by those of the other."""
+    """A query that is routed by more columns than another may as well be routed by those of the other."""
     keys = {frozenset(key) for key in map(_general, routes) if key}
     least = {own: min((key for key in keys if key <= own), key=lambda key: (len(key), sorted(key))) for own in keys}
     shared = []

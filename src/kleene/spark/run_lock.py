@@ -102,7 +102,7 @@ def _locked(path: Path, place: LockedPlace) -> int | None:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             locked = try_lock(handle)
-            # Who held it may have removed the file meanwhile, and another run has made a new one.
+            # The run that held it may have removed the file meanwhile, and another run has made a new one.
             if locked and _is_at(handle, path):
                 owner = json.dumps({"process": os.getpid(), "host": socket.gethostname()})
                 # On a full disk the lock holds, and does not say whose it is.

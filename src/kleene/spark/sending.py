@@ -14,7 +14,7 @@ from kleene.errors import WorkersWithoutKleene
 
 
 class Sent:
-    """What a maker of Kleene makes, made where the tasks run.
+    """A function for tasks, as the call of a maker that runs on the worker.
 
     maker   a function of a module, or a class, that is called there
     given   what it is called with: plain data, since a worker without Kleene must be able to read it
@@ -24,7 +24,7 @@ class Sent:
         self._maker, self._given = f"{maker.__module__}:{maker.__qualname__}", given
 
     def __call__(self, batches: Any) -> Any:
-        """Spark looks at this signature; on a worker stands what was made."""
+        """Never called: Spark looks at this signature, and a worker has what the maker returned in its place."""
         raise NotImplementedError("it runs on Spark's workers")
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -44,10 +44,10 @@ def _arrival() -> Callable[..., Any]:
         try:
             # Spark itself asks for it, but later and in other words.
             import_module("pyarrow")
-            found = getattr(import_module(module), name)
+            factory = getattr(import_module(module), name)
         except ImportError as problem:
             said = complaint.replace("{python}", sys.executable).replace("{problem}", str(problem))
             raise RuntimeError(said) from None
-        return found(*given)
+        return factory(*given)
 
     return arrive

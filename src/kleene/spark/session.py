@@ -75,7 +75,7 @@ def _on_this_machine(cores: str, compiling: str, conf: Mapping[str, str]) -> Spa
 def _start_workers(session: SparkSession) -> None:
     """Have Spark start Python workers now, while queries are bound and planned, and not when the first job needs them.
 
-    It is nobody's job: where it fails, as in a session that is stopped at once, the first job starts them.
+    A failure is ignored, as in a session that is stopped at once: the first job starts them then.
     """
     with suppress(Exception):
         session.range(2, numPartitions=2).mapInArrow(lambda batches: batches, "id long").collect()
@@ -97,7 +97,7 @@ def cluster_session(master: str, archive: Path | None, **conf: str) -> SparkSess
 
 
 def check_installed() -> None:
-    """PySpark first: whoever lacks it need not look for a Java yet."""
+    """Check for PySpark, then for a Java: without PySpark none is needed."""
     try:
         import pyspark.sql  # noqa: F401
     except ImportError:

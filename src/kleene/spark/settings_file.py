@@ -48,8 +48,8 @@ def settings_in_file(settings: Mapping[str, str]) -> Iterator[bool]:
 def escaped(text: str) -> str:
     """A name or a value as Java reads it back from a file of properties."""
 
-    def code(found: re.Match[str]) -> str:
-        sign = found[0]
+    def code(match: re.Match[str]) -> str:
+        sign = match[0]
         if sign in _SHORT:
             return _SHORT[sign]
         if sign.isascii() and sign.isprintable():

@@ -58,16 +58,16 @@ def times_of(events: DataFrame, time: str) -> tuple[int, Ints]:
     """How many events there are, and their times at even cuts, the first and the last included."""
     # As text: a thousand literals that are made one by one take longer to reach the JVM than the job takes.
     shares = ", ".join(f"{cut / _CUTS!r}D" for cut in range(_CUTS + 1))
-    found = events.agg(
+    aggregates = events.agg(
         functions.count(time).alias("count"),
         functions.expr(f"percentile_approx(`{time}`, array({shares}), {_ACCURACY})").alias("times"),
     ).toArrow()
-    values = found.column("times").combine_chunks().flatten()
-    return found.column("count")[0].as_py(), np.array(as_integers(values).to_pylist(), np.int64)
+    values = aggregates.column("times").combine_chunks().flatten()
+    return aggregates.column("count")[0].as_py(), np.array(as_integers(values).to_pylist(), np.int64)
 
 
 def _cuts(times: Ints, number: int) -> list[int]:
-    """Where to cut so that about so many slices with about as many events come out."""
+    """The times at which to cut for about so many slices with about as many events each."""
     places = np.linspace(0, _CUTS, min(max(number, 1), _CUTS) + 1).astype(np.int64)
     return sorted(set(times[places[1:-1]].tolist()))
 
@@ -107,8 +107,8 @@ def _by_number(numbers: Mapping[int, int], cuts: list[int], least: int) -> list[
 def numbers_of(events: DataFrame, time: str, cuts: list[int]) -> Mapping[int, int]:
     """How many events there are before the first cut (0), from it to the second (1), …; exact."""
     counted = in_tasks(events.select(time), Sent(counter, cuts), "slice bigint, events bigint")
-    found = counted.groupBy("slice").agg(functions.sum("events")).toArrow()
-    return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    totals = counted.groupBy("slice").agg(functions.sum("events")).toArrow()
+    return dict(zip(*(column.to_pylist() for column in totals.columns), strict=True))
 
 
 def counter(cuts: list[int]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -117,8 +117,8 @@ def counter(cuts: list[int]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total = np.zeros(len(cuts) + 1, np.int64)
         for batch in batches:
-            found = np.searchsorted(cuts, to_numpy(as_integers(batch.column(0))), side="right")
-            total += np.bincount(found, minlength=len(total))
+            slice_numbers = np.searchsorted(cuts, to_numpy(as_integers(batch.column(0))), side="right")
+            total += np.bincount(slice_numbers, minlength=len(total))
         yield pa.RecordBatch.from_pydict({"slice": np.arange(len(total)), "events": total})
 
     return count

@@ -1,7 +1,7 @@
-"""One slot of a division: its events in the order of time, its queries, what they make.
+"""One slot of a division: its events in the order of time, its queries and their outputs.
 
-Events go through engines piece by piece, so that memory follows the window and not the slot. What no engine runs and
-what has no window takes the slot's events at once.
+Events go through engines piece by piece, so that memory follows the window and not the slot. A query that no engine
+runs, or that has no window, takes the slot's events at once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SlotGroup:
     base      the number of its first slot, of so many `slots`
     slices    how time is cut, where it is; a match belongs to the slice in which it ends (`by_end`) or begins, and a
               timeout to that in which it begins
-    finds     whether NON_OVERLAP is left to whoever sees the matches of all slots; each then has its rank in its slot
+    finds     whether a later task applies NON_OVERLAP to the matches of all slots; each then has its rank in its slot
     per_task  whether it has a slot for each of Spark's tasks for the state of a stream; `slots` is the session's number
     """
 
@@ -73,7 +73,7 @@ class OutputChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task knows."""
+    """The queries of a task, the columns of its events, and its slots."""
 
     queries: Sequence[Query]
     schema: Schema
@@ -93,7 +93,7 @@ class TaskContext:
     @cached_property
     def _graphs(self) -> Mapping[int, QueryGraph]:
         """By the first slot of a group."""
-        made = {}
+        graphs = {}
         for part in self.parts:
             served = frozenset(part.queries)
             queries = [
@@ -102,8 +102,8 @@ class TaskContext:
                 if number in served
             ]
             columns = pa.schema([self.columns.field(name) for name in part.columns])
-            made[part.base] = QueryGraph.of(queries, columns, streams=self._streams, several=self.several)
-        return made
+            graphs[part.base] = QueryGraph.of(queries, columns, streams=self._streams, several=self.several)
+        return graphs
 
     def graph_of(self, part: SlotGroup) -> QueryGraph:
         """The queries that a group of slots serves, on the columns that its events have."""
@@ -111,7 +111,7 @@ class TaskContext:
 
     @cached_property
     def _streams(self) -> int:
-        """How many streams the events are of."""
+        """The number of streams that the events come from."""
         return len(schema_on(self.columns, self.schema).streams)
 
     @cached_property
@@ -135,23 +135,23 @@ class TaskContext:
         )
 
 
-def made_in(work: TaskContext, slot: int, pieces: Iterable[Piece]) -> Iterator[OutputChunk]:
-    """Everything that the queries of a slot make of its events."""
+def slot_outputs(work: TaskContext, slot: int, pieces: Iterable[Piece]) -> Iterator[OutputChunk]:
+    """All outputs of the queries of a slot on its events."""
     part = work.part_of(slot)
     seen = _Counted(work, part, slot)
     tables = ((piece.begin, seen.of(named(piece.events, part, work.columns))) for piece in pieces)
-    for one in _made(work, part, tables):
-        if one.rows is None or part.slices is None:
-            yield one
+    for chunk in _query_outputs(work, part, tables):
+        if chunk.rows is None or part.slices is None:
+            yield chunk
             continue
-        rows = _owned(one.kind, one.rows, part, slot)
-        yield OutputChunk(one.query, one.kind, rows.num_rows, rows)
+        rows = _owned(chunk.kind, chunk.rows, part, slot)
+        yield OutputChunk(chunk.query, chunk.kind, rows.num_rows, rows)
     yield OutputChunk(part.queries[0], "kept", seen.events)
-    yield from types_made_known(work, part, seen.types)
+    yield from types_seen(work, part, seen.types)
 
 
-def types_made_known(work: TaskContext, part: SlotGroup, types: Collection[str]) -> Iterator[OutputChunk]:
-    """Which of the types that queries name there are: a kind of output for each, of no rows."""
+def types_seen(work: TaskContext, part: SlotGroup, types: Collection[str]) -> Iterator[OutputChunk]:
+    """The types that queries name and events have: for each a chunk of its own kind, without rows."""
     for number in part.queries:
         for name in work.bound[number].types:
             if name in types:
@@ -159,7 +159,10 @@ def types_made_known(work: TaskContext, part: SlotGroup, types: Collection[str])
 
 
 def named(events: pa.Table, part: SlotGroup, columns: pa.Schema) -> pa.Table:
-    """Columns come numbered, timestamps in the session's time zone, and strings as wide as its settings say."""
+    """The events under their own names and types.
+
+    Columns come numbered, timestamps in the session's time zone, and strings as wide as its settings say.
+    """
     return events.rename_columns(list(part.columns)).cast(pa.schema([columns.field(name) for name in part.columns]))
 
 
@@ -177,7 +180,7 @@ def _own(times: pa.ChunkedArray, part: SlotGroup, slot: int) -> npt.NDArray[np.b
 
 
 class _Counted:
-    """How many events a slot has of its own, and their types; those from around a slice are counted elsewhere."""
+    """Counts the events that are a slot's own, and their types; those around a slice are counted elsewhere."""
 
     def __init__(self, work: TaskContext, part: SlotGroup, slot: int) -> None:
         self._part, self._slot, self._time = part, slot, work.schema.time
@@ -200,7 +203,7 @@ class _Counted:
 # Runs --------------------------------------------------------------------------------------------------------------
 
 
-def _made(work: TaskContext, part: SlotGroup, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[OutputChunk]:
+def _query_outputs(work: TaskContext, part: SlotGroup, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[OutputChunk]:
     batches = _batches(tables, _MOST_WAITING if work.runs_in_pieces(part) else None)
     batch, watermark = next(batches)
     if watermark is not None or all_kept():
@@ -213,7 +216,7 @@ def _made(work: TaskContext, part: SlotGroup, tables: Iterator[tuple[int, pa.Tab
 
 
 def new_run(work: TaskContext, part: SlotGroup, snapshots: Mapping[int, bytes] | None = None) -> GraphRun:
-    """The queries of a slot, which have seen nothing, or which go on where snapshots of them were taken."""
+    """A run of the queries of a slot, from the beginning or from snapshots."""
     return GraphRun(work.graph_of(part), work.settings, on_reference=work.on_reference, snapshots=snapshots)
 
 
@@ -223,9 +226,9 @@ def _run(
     rank = 0
     for batch, watermark in batches:
         for node, given in graph.finish(batch) if watermark is None else graph.process(batch, watermark):
-            for made in made_of(work, node, given):
-                yield _ranked(made, part, rank)
-                rank += made.number
+            for chunk in output_chunks(work, node, given):
+                yield _ranked(chunk, part, rank)
+                rank += chunk.number
     for number, dropped in graph.dropped.items():
         if dropped:
             yield OutputChunk(number, "dropped", dropped)
@@ -248,26 +251,26 @@ def _batches(tables: Iterator[tuple[int, pa.Table]], most: int | None) -> Iterat
     yield pa.concat_tables(waiting), None
 
 
-def _in_one_table(work: TaskContext, made: OutputChunk) -> OutputChunk:
-    """What a query made, as part of the outputs of all."""
-    rows = made.rows
-    if made.kind == "matches" and rows is not None:
-        rows = several_table([(work.bound[made.query], rows)], work.several_columns)
-    return made._replace(query=0, rows=rows)
+def _in_one_table(work: TaskContext, chunk: OutputChunk) -> OutputChunk:
+    """The output of one query as part of the outputs of all."""
+    rows = chunk.rows
+    if chunk.kind == "matches" and rows is not None:
+        rows = several_table([(work.bound[chunk.query], rows)], work.several_columns)
+    return chunk._replace(query=0, rows=rows)
 
 
-def made_of(work: TaskContext, node: QueryNode, given: EngineOutputs) -> Iterator[OutputChunk]:
-    """What a query gave in a step, in its own tables or in those of all queries."""
+def output_chunks(work: TaskContext, node: QueryNode, given: EngineOutputs) -> Iterator[OutputChunk]:
+    """The outputs of a query in one step, in its own tables or in those of all queries."""
     for kind in ("matches", "timeouts", "compressed"):
         rows: pa.Table | None = getattr(given, kind)
         if rows is not None and rows.num_rows:
-            made = OutputChunk(node.number, kind, rows.num_rows, rows)
-            yield _in_one_table(work, made) if work.several else made
+            chunk = OutputChunk(node.number, kind, rows.num_rows, rows)
+            yield _in_one_table(work, chunk) if work.several else chunk
 
 
-def _ranked(made: OutputChunk, part: SlotGroup, first: int) -> OutputChunk:
-    """With the order in which matches were found, where somebody else selects among them."""
-    if not part.finds or made.kind != "matches" or made.rows is None:
-        return made
-    ranks = to_arrow(np.arange(first, first + made.number, dtype=np.int64))
-    return made._replace(rows=made.rows.append_column(RANK, ranks))
+def _ranked(chunk: OutputChunk, part: SlotGroup, first: int) -> OutputChunk:
+    """The chunk with the rank of each match, where a later task selects among matches."""
+    if not part.finds or chunk.kind != "matches" or chunk.rows is None:
+        return chunk
+    ranks = to_arrow(np.arange(first, first + chunk.number, dtype=np.int64))
+    return chunk._replace(rows=chunk.rows.append_column(RANK, ranks))

@@ -40,12 +40,12 @@ _TOKEN = re.compile(
 
 def sql(session: SparkSession, statement: str, *, settings: Settings | None = None) -> DataFrame:
     """Run a statement of SQL in which patterns stand as `KLEENE(table, 'PATTERN …')`."""
-    made, end = [], 0
+    parts, end = [], 0
     for call in _calls(statement):
         name = _view(session, call, settings)
-        made += [statement[end : call.begin], name]
+        parts += [statement[end : call.begin], name]
         end = call.end
-    return session.sql("".join([*made, statement[end:]]))
+    return session.sql("".join([*parts, statement[end:]]))
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _call(statement: str, opening: re.Match[str], tokens: Iterator[re.Match[str]
             inside.append(token)
     else:
         raise _wrong(statement, opening.start(), len(statement), "this call of KLEENE has no end")
-    if [found.lastgroup for found in inside] == ["comma", "string"]:
+    if [part.lastgroup for part in inside] == ["comma", "string"]:
         comma, text = inside
         table = statement[opening.end() : comma.start()].strip()
         if table:
@@ -92,9 +92,9 @@ def _unquoted(literal: str) -> str:
 def _view(session: SparkSession, call: _Call, settings: Settings | None) -> str:
     inner = call.table[1:-1] if call.table.startswith("(") else None
     events = session.table(call.table) if inner is None else sql(session, inner, settings=settings)
-    found = spark_outputs(events, [Query(call.text)], schema=None, several=False, settings=settings)
+    outputs = spark_outputs(events, [Query(call.text)], schema=None, several=False, settings=settings)
     name = "kleene_" + blake2b(f"{call.table}\0{call.text}".encode(), digest_size=8).hexdigest()
-    found.matches.createOrReplaceTempView(name)
+    outputs.matches.createOrReplaceTempView(name)
     return name
 
 

@@ -73,10 +73,10 @@ def arrow_type(kind: spark.DataType) -> pa.DataType:
     if isinstance(kind, spark.UserDefinedType):
         return arrow_type(kind.sqlType())
     name = type(kind).__name__
-    found = _ARROW_TYPES.get("StringType" if name in _STRINGS else name)
-    if found is None:
+    equivalent = _ARROW_TYPES.get("StringType" if name in _STRINGS else name)
+    if equivalent is None:
         raise TypeError(kind.simpleString())
-    return found
+    return equivalent
 
 
 def spark_type(kind: pa.DataType) -> spark.DataType:
@@ -91,8 +91,8 @@ def spark_type(kind: pa.DataType) -> spark.DataType:
         return spark.DecimalType(kind.precision, kind.scale)
     if kind not in _SPARK_TYPES:
         raise TypeError(str(kind))
-    made: Callable[[], Any] = getattr(spark, _SPARK_TYPES[kind])
-    return made()  # type: ignore[no-any-return]
+    spark_class: Callable[[], Any] = getattr(spark, _SPARK_TYPES[kind])
+    return spark_class()  # type: ignore[no-any-return]
 
 
 def as_spark_expects(schema: pa.Schema, *, large: bool) -> pa.Schema:

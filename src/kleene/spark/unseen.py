@@ -39,13 +39,13 @@ def unseen_on_spark(prepared: Prepared, met: Mapping[int, Collection[str]]) -> l
     types = prepared.events.column(schema.type).cast("string")
     names = sorted(absent)
     looked = [functions.max(types == name) for name in names]
-    rows, *found = prepared.events.frame.agg(functions.count(functions.lit(1)), *looked).first() or (0,)
-    if not rows or all(found):
+    rows, *present = prepared.events.frame.agg(functions.count(functions.lit(1)), *looked).first() or (0,)
+    if not rows or all(present):
         return []
     first = prepared.events.frame.select(types.alias("type")).limit(_FIRST).distinct().collect()
     seen = {row["type"] for row in first if row["type"] is not None}
     seen |= {name for query in prepared.bound for name in query.types if name not in absent}
-    seen |= {name for name, there in zip(names, found, strict=True) if there}
+    seen |= {name for name, there in zip(names, present, strict=True) if there}
     return [warning for query in prepared.queries for warning in unseen_types(query, schema, seen, streams)]
 
 

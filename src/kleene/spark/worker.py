@@ -24,9 +24,9 @@ from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 from kleene.plan.settings import Settings, from_plain, to_plain
 from kleene.spark.packing import Slices, from_bytes, to_bytes, unpack
-from kleene.spark.slot import RANK, OutputChunk, SlotGroup, TaskContext, made_in
+from kleene.spark.slot import RANK, OutputChunk, SlotGroup, TaskContext, slot_outputs
 
-# What a task is told: made by `task_spec`, plain enough to be JSON but for parameters and bytes.
+# The description of a task, from `task_spec`: plain enough to be JSON but for parameters and bytes.
 TaskSpec = Mapping[str, Any]
 
 # What leaves a task that serves several outputs: of which query, what, how many rows, and the rows as Arrow bytes.
@@ -48,7 +48,7 @@ def task_spec(
     returned: pa.Schema | None = None,
     settings: Settings | None = None,
 ) -> TaskSpec:
-    """What a task must know.
+    """The description of a task.
 
     columns    the events' columns as the driver knows them
     output     `matches`, `timeouts` or `compressed`; None: all of them, in envelopes
@@ -82,18 +82,18 @@ def run(given: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
     try:
         with without_repeated_warnings():
             for slot, pieces in unpack(batches):
-                for made in made_in(work, slot, pieces):
+                for chunk in slot_outputs(work, slot, pieces):
                     if returned is None:
-                        yield from _enveloped(made)
-                    elif made.kind == given["output"] and made.query == 0 and made.rows is not None:
-                        yield from fitted(made.rows, returned).to_batches(_MOST_ROWS)
+                        yield from _enveloped(chunk)
+                    elif chunk.kind == given["output"] and chunk.query == 0 and chunk.rows is not None:
+                        yield from fitted(chunk.rows, returned).to_batches(_MOST_ROWS)
     except KleeneError as error:
         # Spark passes on the text of the traceback, in which our own frames would only hide the message.
         raise error.with_traceback(None) from None
 
 
 def work_from(given: TaskSpec) -> TaskContext:
-    """The queries and what is to be done with them, read from what a task was told."""
+    """The queries, columns and slots that a task spec describes."""
     return TaskContext(
         [Query(**described) for described in given["queries"]],
         schema_from(given["schema"]),
@@ -109,20 +109,20 @@ def _part(plain: Mapping[str, Any]) -> SlotGroup:
     return SlotGroup(**{**plain, "slices": None if slices is None else Slices(**slices)})
 
 
-def _enveloped(made: OutputChunk) -> Iterator[pa.RecordBatch]:
-    for number, rows in portions(made):
-        values = [[made.query], [made.kind], [number], [rows]]
+def _enveloped(chunk: OutputChunk) -> Iterator[pa.RecordBatch]:
+    for number, rows in portions(chunk):
+        values = [[chunk.query], [chunk.kind], [number], [rows]]
         columns = [pa.array(value, field.type) for value, field in zip(values, ENVELOPE, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=ENVELOPE)
 
 
-def portions(made: OutputChunk) -> Iterator[tuple[int, bytes | None]]:
-    """What was made, in parts that fit an envelope: how many rows, and the rows."""
-    if made.rows is None:
-        yield made.number, None
+def portions(chunk: OutputChunk) -> Iterator[tuple[int, bytes | None]]:
+    """The rows of a chunk in parts that fit an envelope: the number of rows, and the rows as Arrow bytes."""
+    if chunk.rows is None:
+        yield chunk.number, None
         return
-    for first in range(0, made.number, _MOST_ROWS):
-        rows = made.rows.slice(first, _MOST_ROWS)
+    for first in range(0, chunk.number, _MOST_ROWS):
+        rows = chunk.rows.slice(first, _MOST_ROWS)
         yield rows.num_rows, to_bytes(rows)
 
 
@@ -179,8 +179,8 @@ def describe_schema(schema: Schema) -> Mapping[str, Any]:
 def schema_from(description: Mapping[str, Any]) -> Schema:
     """The schema that was described."""
     read = {name: parse_declarations(text)[0] for name, text in description["classes"].items()}
-    types, made = _typed(description["types"]), _typed(description["made_types"])
-    return Schema(**{**description, "types": types, "made_types": made, "classes": read})
+    types, made_types = _typed(description["types"]), _typed(description["made_types"])
+    return Schema(**{**description, "types": types, "made_types": made_types, "classes": read})
 
 
 def _described(query: Query) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tests.spark.stream_pipelines import changed as stream_file
 from tests.spark.streaming.test_streams import PAIRS, Folder, Gathered
 
 import kleene
-from kleene.spark.streaming.interruption import BatchFailed, BatchInterrupted, told_to_spark
+from kleene.spark.streaming.interruption import BatchFailed, BatchInterrupted, failure_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,24 +61,24 @@ def raised(problem: Exception, cause: Exception | None = None) -> Exception:
 )
 def test_an_interruption_is_told_in_few_words(text: str) -> None:
     for problem in (JavaError(text), raised(ValueError("it is no good"), JavaError(text))):
-        told = told_to_spark(problem)
-        assert isinstance(told, BatchInterrupted)
-        assert len(str(told)) < 200
+        failure = failure_for_spark(problem)
+        assert isinstance(failure, BatchInterrupted)
+        assert len(str(failure)) < 200
 
 
 def test_what_only_speaks_of_an_interruption_is_a_failure() -> None:
     problem = ValueError("java.lang.InterruptedException")
-    assert told_to_spark(problem) is problem
+    assert failure_for_spark(problem) is problem
 
 
 def test_a_failure_of_sparks_is_told_whole_but_for_the_name_that_spark_looks_for() -> None:
-    told = told_to_spark(
+    failure = failure_for_spark(
         raised(JavaError(f"{CALLING}java.lang.IllegalStateException: the disk is gone\n" + "x" * 9_000))
     )
-    assert isinstance(told, BatchFailed)
-    assert "py4j.protocol.Py4JJavaError" not in str(told)
-    assert "Py4JJavaError: An error occurred while calling o12.collect" in str(told)
-    assert "the disk is gone" in str(told)
+    assert isinstance(failure, BatchFailed)
+    assert "py4j.protocol.Py4JJavaError" not in str(failure)
+    assert "Py4JJavaError: An error occurred while calling o12.collect" in str(failure)
+    assert "the disk is gone" in str(failure)
 
 
 # On Spark ------------------------------------------------------------------------------------------------------------

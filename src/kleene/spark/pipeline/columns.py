@@ -40,12 +40,12 @@ def _typed(columns: Columns, schema: Schema) -> set[str]:
 
 
 def _check_reads(pipeline: Pipeline, columns: Columns, schema: Schema, used: set[str]) -> None:
-    made = {name for query in pipeline.queries for name in streams_made(query)}
+    query_streams = {name for query in pipeline.queries for name in streams_made(query)}
     for number, query in enumerate(pipeline.queries):
         for name in reads([query], schema):
-            if name in columns or name in made or (name in schema.types and used):
+            if name in columns or name in query_streams or (name in schema.types and used):
                 continue
-            near = did_you_mean(name, {*columns, *made}) or ""
+            near = did_you_mean(name, {*columns, *query_streams}) or ""
             untyped = f"no source has the column `{schema.type}`, so each is a stream of its own name"
             raise pipeline.sheet.error(
                 UnknownName,

@@ -1,4 +1,4 @@
-"""What Spark says when it fails, in one line and without secrets."""
+"""Spark's failures, in one line and without secrets."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def essence(problem: BaseException, secrets: Iterable[str] = ()) -> str:
 
 
 def _first_line(text: str) -> str:
-    """Of a failure that Java gave no name the last cause, for the first line says only which call it was."""
+    """The first line; where it says only which call of Java failed, the last cause."""
     causes = _CAUSE.findall(text) if text.startswith(_CALLING) else []
     return str(causes[-1]) if causes else next(iter(text.splitlines()), "no message")
 
 
 def _full(problem: BaseException) -> str | None:
-    """What the system says of a disk that is full, wherever in Spark's causes it stands; None when it is not that."""
+    """The system's message about a full disk, wherever in Spark's causes it stands; None for any other problem."""
     if isinstance(problem, OSError):
         return problem.strerror if problem.errno in (errno.ENOSPC, errno.EDQUOT) else None
     # PySpark keeps Java's causes beside the message, and not in it.
-    found = _FULL.search(f"{problem} {getattr(problem, '_stackTrace', '')}")
-    return None if found is None else found[0]
+    match = _FULL.search(f"{problem} {getattr(problem, '_stackTrace', '')}")
+    return None if match is None else match[0]
 
 
 def room_hint(problem: BaseException) -> str | None:

@@ -71,18 +71,18 @@ class FileChecks:
         columns   what Spark reads each source with, by the name of the source
         """
         self.check_whole()
-        for file, found in self._whole.items():
+        for file, footer in self._whole.items():
             source = self._source(file)
             expected = columns[source.name]
-            present = {name.casefold(): name for name in (*found.names, *_from_folders(file.path))}
+            present = {name.casefold(): name for name in (*footer.names, *_from_folders(file.path))}
             for name in _lacked(self.pipeline, file, source, present, expected.names, keys):
                 raise self._error(SourceColumn, file, f"has no column {name}")
-            self._check_kinds(file, found, arrow_schema(expected))
+            self._check_kinds(file, footer, arrow_schema(expected))
         self._whole.clear()
 
-    def _check_kinds(self, file: SourceFile, found: pa.Schema, columns: pa.Schema) -> None:
+    def _check_kinds(self, file: SourceFile, footer: pa.Schema, columns: pa.Schema) -> None:
         wanted = {column.name.casefold(): column for column in columns}
-        for column in found:
+        for column in footer:
             expected = wanted.get(column.name.casefold())
             if expected is not None and _differ(column.type, expected.type):
                 what = f"holds {column.type} in column `{column.name}`, and the source has {expected.type} there"
@@ -121,11 +121,11 @@ def _files(pipeline: Pipeline, source: Source) -> Iterator[Path]:
     pattern = str(options.get("pathglobfilter", "*"))
     for place in source.paths:
         local = local_file(placed(pipeline, place))
-        for found in glob(str(local)) if local is not None else ():
-            if not os.path.isdir(found):
-                yield Path(found)
+        for path in glob(str(local)) if local is not None else ():
+            if not os.path.isdir(path):
+                yield Path(path)
                 continue
-            for folder, folders, names in os.walk(found):
+            for folder, folders, names in os.walk(path):
                 folders[:] = filter(_visible, folders)
                 yield from (Path(folder, name) for name in names if _visible(name) and fnmatch(name, pattern))
 
@@ -197,9 +197,9 @@ _FAMILIES: tuple[tuple[str, Any], ...] = (
 )
 
 
-def _differ(found: pa.DataType, expected: pa.DataType) -> bool:
+def _differ(actual: pa.DataType, expected: pa.DataType) -> bool:
     """Whether values are of another kind; within a kind Spark widens or refuses, and of other kinds it says so."""
-    one, other = _family(found), _family(expected)
+    one, other = _family(actual), _family(expected)
     return one is not None and other is not None and one != other and (one, other) != ("day", "time")
 
 

@@ -1,4 +1,4 @@
-"""What a stream did in a batch and since it was started: our counts, and what Spark tells of the same batch.
+"""The measures of a batch and of a stream since its start: our counts, and Spark's progress of the same batch.
 
 Counts are part of the batch, so they are exact; what slots hold is what each said last.
 """
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 # What only slots know; outputs are counted as they are written.
 _DONE = ("events", "duplicates", "dropped", "plan_changes")
-# What is told of Spark's own: the rest says where things are, and is long.
+# The parts of Spark's progress that are reported: the rest says where things are, and is long.
 _OF_SPARK = ("inputRowsPerSecond", "processedRowsPerSecond", "durationMs", "stateOperators")
 _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What a batch made, counted as it was written."""
+    """The outputs of a batch, counted as they were written."""
 
     batch: int
     outputs: Mapping[str, Mapping[str, int]]
@@ -40,16 +40,19 @@ class Counted:
     types: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @staticmethod
-    def of(found: MicroBatch, batch: int) -> Counted:
-        names = [query.name for query in found.queries]
+    def of(micro_batch: MicroBatch, batch: int) -> Counted:
+        names = [query.name for query in micro_batch.queries]
         outputs = {
-            kind: {name: found.number(kind, name) for name in names} for kind in ("matches", "timeouts", "compressed")
+            kind: {name: micro_batch.number(kind, name) for name in names}
+            for kind in ("matches", "timeouts", "compressed")
         }
         done: Counter[str] = Counter(dict.fromkeys(_DONE, 0))
-        for slot in found.measured:
+        for slot in micro_batch.measured:
             done.update({name: slot.values[name] for name in _DONE})
-        slots = {slot.slot: {name: slot.values[name] for name in HELD} for slot in found.measured}
-        return Counted(batch, outputs, found.number("late"), found.number("bad"), done, slots, found.types)
+        slots = {slot.slot: {name: slot.values[name] for name in HELD} for slot in micro_batch.measured}
+        return Counted(
+            batch, outputs, micro_batch.number("late"), micro_batch.number("bad"), done, slots, micro_batch.types
+        )
 
     @property
     def something(self) -> bool:
@@ -59,7 +62,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class BatchMeasures:
-    """A batch that is done: what it made, and Spark's progress in it."""
+    """A batch that is done: the counts of its outputs, and Spark's progress in it."""
 
     made: Counted
     progress: Mapping[str, Any]
@@ -115,15 +118,15 @@ class BatchMeasures:
 
     def plain(self, totals: Totals) -> dict[str, Any]:
         """The batch as one object of a file of measures."""
-        made = self.made
+        counted = self.made
         return {
-            "batch": made.batch,
+            "batch": counted.batch,
             "time": self.progress.get("timestamp"),
             "rows": self.rows,
-            **made.done,
-            **{kind: dict(by_query) for kind, by_query in made.outputs.items()},
-            "late": made.late,
-            "bad_rows": made.bad_rows,
+            **counted.done,
+            **{kind: dict(by_query) for kind, by_query in counted.outputs.items()},
+            "late": counted.late,
+            "bad_rows": counted.bad_rows,
             **totals.held,
             "watermark": self.shown_watermark,
             "lag_seconds": self.lag,
@@ -133,7 +136,7 @@ class BatchMeasures:
 
 
 def _short(value: Any) -> Any:
-    """Without the dozens of measures of the state store's own."""
+    """The value without the dozens of measures of the state store."""
     if isinstance(value, list):
         return [_short(one) for one in value]
     if isinstance(value, dict):
@@ -143,7 +146,7 @@ def _short(value: Any) -> Any:
 
 @dataclass
 class Totals:
-    """What a stream did since it was started."""
+    """The counts of a stream since it was started."""
 
     batches: int = 0
     rows: int = 0
@@ -155,21 +158,21 @@ class Totals:
     types: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, batch: BatchMeasures) -> None:
-        made = batch.made
+        counted = batch.made
         self.batches += 1
         self.rows += batch.rows
-        self.late += made.late
-        self.bad_rows += made.bad_rows
-        self.done.update(made.done)
-        for kind, by_query in made.outputs.items():
+        self.late += counted.late
+        self.bad_rows += counted.bad_rows
+        self.done.update(counted.done)
+        for kind, by_query in counted.outputs.items():
             self.outputs.setdefault(kind, Counter()).update(by_query)
-        self.slots.update(made.slots)
-        for name, types in made.types.items():
+        self.slots.update(counted.slots)
+        for name, types in counted.types.items():
             self.types.setdefault(name, set()).update(types)
 
     @property
     def held(self) -> dict[str, int]:
-        """What all slots hold together."""
+        """The sum of what all slots hold."""
         return {name: sum(slot[name] for slot in self.slots.values()) for name in HELD}
 
     def of(self, kind: str) -> Mapping[str, int]:

@@ -17,9 +17,9 @@ Hosts = str | tuple[str, ...]
 
 FILES = ("parquet", "csv", "json", "orc")
 TEXT = ("csv", "json")
-# What the reader of text files is told by us, so that no row is lost.
+# Options of the reader of text files that Kleene sets, so that no row is lost.
 _OURS = ("mode", "columnnameofcorruptrecord")
-# What the reader and the writer of Kafka are told by other keys.
+# Options of Kafka's reader and writer that other keys set.
 _OF_KAFKA = {
     "kafka.bootstrap.servers": "bootstrap",
     "startingoffsets": "starting_offsets",
@@ -256,7 +256,7 @@ class StreamEntry(Section):
         return self
 
 
-# What a stream is told that is no setting of a query.
+# Keys of a stream that are no settings of a query.
 OF_RUNNING = ("checkpoint", "trigger", "available_now", "metrics", "prometheus")
 
 

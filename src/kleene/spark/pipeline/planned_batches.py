@@ -1,8 +1,8 @@
-"""What Spark plans for each batch of a stream, on the disk before the results of the batch are.
+"""Spark's plan of each batch of a stream, on the disk before the results of the batch are.
 
 A batch that is given again has the same contents because Spark has written down which events it takes, but Spark does
 not sync what it writes. Were that lost and the results kept, the batch would be planned anew with other events, whose
-results nobody would write: those of its number are there.
+results would not be written: those of its number are there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PlannedBatches:
     _named: set[Path] = field(default_factory=set)
 
     def sync(self) -> None:
-        """Have on the disk what has been written since the last time."""
+        """Sync what Spark has written since the last call."""
         folders = [] if self.checkpoint is None else [log for name in _LOGS for log in self.checkpoint.glob(name)]
         for folder in folders:
             present = {file for file in folder.iterdir() if not file.name.startswith(".")}
@@ -40,7 +40,7 @@ class PlannedBatches:
                 self._sync_folder(folder)
 
     def _sync_folder(self, folder: Path) -> None:
-        """Have the name of a log on the disk, and those of the folders that it lies in, which Spark has made."""
+        """Sync the name of a log, and those of the folders that it lies in, which Spark has made."""
         assert self.checkpoint is not None
         for above in folder.parents:
             sync_names(above)

@@ -1,4 +1,4 @@
-"""How far Spark has come with what it does now, where it tells."""
+"""The progress of a run, and of Spark's tasks where Spark reports them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Tasks = Callable[[], tuple[int, int]]
 
 
 class Report(Protocol):
-    """Who is told what a run does."""
+    """Receives the progress of a run."""
 
     def stage(self, text: str, tasks: Tasks | None = None) -> AbstractContextManager[None]:
-        """Something begins; it ends with the context."""
+        """Report a stage that begins now and ends with the context."""
 
     def show(self, target: Target, rows: pa.Table, total: int) -> None:
-        """The first rows of a result that goes to the console, and how many there are."""
+        """Show the first rows of a result that goes to the console, and how many there are."""
 
 
 def tasks_of(session: SparkSession) -> Tasks | None:
-    """Asks Spark for its tasks; None on Spark Connect, which has no tracker."""
+    """A function that asks Spark for its tasks; None on Spark Connect, which has no tracker."""
     try:
         tracker = session.sparkContext.statusTracker()
     except Exception:

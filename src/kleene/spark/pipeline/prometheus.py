@@ -81,7 +81,7 @@ def served(port: int, text: Callable[[], str]) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Who asks is not told."""
+            """Requests are not logged."""
 
     server = ThreadingHTTPServer((_LOOPBACK, port), Answer)
     Thread(target=server.serve_forever, daemon=True).start()

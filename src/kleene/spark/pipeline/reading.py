@@ -51,7 +51,7 @@ _TOML_TYPES = {str: "a text", bool: "a boolean", int: "a number", float: "a numb
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline file that was found right, as far as that can be known without its data."""
+    """A pipeline file that is valid, as far as that can be known without its data."""
 
     model: PipelineModel
     sheet: TomlSource
@@ -102,15 +102,15 @@ def read_pipeline(path: str | File) -> Pipeline:
     return replace(pipeline, sheet=replace(sheet, text=scrubbed(sheet.text, pipeline.secrets)))
 
 
-# What pydantic found -------------------------------------------------------------------------------------------------
+# Errors of pydantic --------------------------------------------------------------------------------------------------
 
 
 def _first(problem: ValidationError, sheet: TomlSource) -> PipelineError:
     # What is missing comes last: a key that is misspelled is missing under its right name, too.
     errors = sorted(problem.errors(include_url=False), key=lambda error: error["type"] == "missing")
-    found = [_said(error, sheet) for error in errors]
+    candidates = [_said(error, sheet) for error in errors]
     missing = sum(error["type"] == "missing" for error in errors)
-    return min(found[: len(found) - missing] or found, key=lambda error: error.line or 0)
+    return min(candidates[: len(candidates) - missing] or candidates, key=lambda error: error.line or 0)
 
 
 def _said(error: Any, sheet: TomlSource) -> PipelineError:
@@ -143,9 +143,9 @@ def _said(error: Any, sheet: TomlSource) -> PipelineError:
     if kind.startswith("less_than"):
         return sheet.error(BadValue, f"`{key}` is at most {error['ctx']['le']}", path, value=True)
     wanted = next((words for name, words in _WANTED.items() if kind.startswith(name)), "something else")
-    found = next((words for python, words in _TOML_TYPES.items() if type(given) is python), "of another type")
+    actual = next((words for python, words in _TOML_TYPES.items() if type(given) is python), "of another type")
     shown = "" if is_secret(key) or not isinstance(given, str) else f" `{given}`"
-    return sheet.error(BadValue, f"`{key}` of {where} must be {wanted}, not {found}{shown}", path, value=True)
+    return sheet.error(BadValue, f"`{key}` of {where} must be {wanted}, not {actual}{shown}", path, value=True)
 
 
 _NAMES_HINT = "letters, digits and `_`, and a letter first; parts of a table's name are joined by dots"
@@ -217,18 +217,18 @@ def _schema(model: PipelineModel, sheet: TomlSource) -> Schema:
 
 
 def _queries(model: PipelineModel, sheet: TomlSource, folder: File) -> tuple[Query, ...]:
-    made: list[Query] = []
+    queries: list[Query] = []
     for place, entry in enumerate(model.queries):
         name = entry.name or File(entry.file or "").stem
-        if any(query.name == name for query in made):
+        if any(query.name == name for query in queries):
             path = ("queries", place, "name" if entry.name else "file")
             raise sheet.error(BadValue, f"two queries are called `{name}`", path, "give one a `name`", value=True)
         if entry.file is None:
             text, origin = entry.text or "", f"{sheet.origin}: query `{name}`"
         else:
             text, origin = _query_file(sheet, place, folder / entry.file), str(folder / entry.file)
-        made.append(Query(text, name, dict(entry.params), origin=origin))
-    return tuple(made)
+        queries.append(Query(text, name, dict(entry.params), origin=origin))
+    return tuple(queries)
 
 
 def _query_file(sheet: TomlSource, place: int, file: File) -> str:

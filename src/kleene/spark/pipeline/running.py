@@ -1,4 +1,4 @@
-"""The run of a pipeline: open, bind, count, find, write, put in place; told to a `Report`, summed up at the end."""
+"""The run of a pipeline: open, bind, count, find, write, put in place; a `Report` receives its progress."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SourceCount:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did."""
+    """The counts of a run, and what it wrote."""
 
     sources: tuple[SourceCount, ...]
     counts: RunTotals
@@ -155,10 +155,10 @@ def _write(
         if target.sink.kind == "console":
             total = bad if target.query is None else totals.get((target.sink.output, target.query), 0)
             with report.stage(f"fetching {target.what}", tasks):
-                made = shaped(frame, target)
+                console_frame = shaped(frame, target)
                 if target.sink.flat or target.sink.output == "compressed":
-                    total = made.count()
-                first = first_rows(made, target.sink.limit)
+                    total = console_frame.count()
+                first = first_rows(console_frame, target.sink.limit)
             report.show(target, first, total)
             continue
         with report.stage(f"writing {target.what}", tasks):

@@ -36,13 +36,13 @@ _ID = "match_id"
 
 @dataclass(frozen=True)
 class Writing:
-    """The results of one run on their way."""
+    """Writes the results of one run."""
 
     session: SparkSession
     pipeline: Pipeline
 
     def check(self, target: Target) -> None:
-        """What can only be asked of Spark: whether a table is there."""
+        """Check what only Spark knows: whether a table is there."""
         if target.sink.kind == "table" and target.sink.mode == "error" and self._has_table(target.place):
             message, hint = f"the table `{target.place}` is there already", 'mode = "overwrite" replaces it'
             raise self.pipeline.sheet.error(BadTarget, message, target.key, hint, value=True)
@@ -129,31 +129,31 @@ def unwritten(pipeline: Pipeline, target: Target, problem: Exception) -> BadTarg
 
 def shaped(frame: DataFrame, target: Target) -> DataFrame:
     """The result in the sink's form; what CSV cannot hold is JSON text."""
-    made = flat_frame(frame) if target.sink.flat else frame
-    made = made if target.sink.files is None else made.coalesce(target.sink.files)
+    frame = flat_frame(frame) if target.sink.flat else frame
+    frame = frame if target.sink.files is None else frame.coalesce(target.sink.files)
     if target.sink.kind != "csv":
-        return made
+        return frame
     nested = (spark.ArrayType, spark.MapType, spark.StructType)
-    numbered = made.toDF(*(f"c{place}" for place in range(len(made.columns))))
+    numbered = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
     columns = [
         functions.to_json(f"c{place}") if isinstance(field.dataType, nested) else functions.col(f"c{place}")
-        for place, field in enumerate(made.schema)
+        for place, field in enumerate(frame.schema)
     ]
-    return numbered.select(*columns).toDF(*made.columns)
+    return numbered.select(*columns).toDF(*frame.columns)
 
 
 def output_of(run: BatchRun, query: str, output: str) -> DataFrame:
     """One output of a query, of a whole run or of a batch of a stream: `matches`, `timeouts` or `compressed`."""
     outputs = {"matches": run.matches, "timeouts": run.timeouts, "compressed": run.compressed}
-    made = outputs[output](query)
-    assert made is not None, "the reader has checked that there is such an output"
-    return made
+    frame = outputs[output](query)
+    assert frame is not None, "the reader has checked that there is such an output"
+    return frame
 
 
-def first_rows(made: DataFrame, limit: int) -> pa.Table:
+def first_rows(frame: DataFrame, limit: int) -> pa.Table:
     """What the console shows of a result: the first matches by time."""
-    order = [name for name in ("start", "end") if name in made.columns]
-    return (made.orderBy(*order) if order else made).limit(limit).toArrow()
+    order = [name for name in ("start", "end") if name in frame.columns]
+    return (frame.orderBy(*order) if order else frame).limit(limit).toArrow()
 
 
 def _quoted(name: str) -> str:

@@ -60,7 +60,7 @@ class Opened:
         return self.frame.dtypes
 
     def counted(self) -> tuple[int, int]:
-        """How many rows were read, and how many of them are bad. A pass over text, a glance at what counts itself."""
+        """How many rows were read, and how many of them are bad; where all can be read, Spark only counts."""
         if self.is_bad is None:
             return self.rows.count(), 0
         (row,) = self.rows.agg(
@@ -111,8 +111,8 @@ def _text(session: SparkSession, pipeline: Pipeline, number: int) -> DataFrame:
     columns = _declared(session, pipeline, number, paths, options)
     if columns is None:
         inferring = {"inferSchema": "true", **options} if source.kind == "csv" else options
-        found = session.read.options(**inferring, columnNameOfCorruptRecord=CORRUPT).format(source.kind).load(paths)
-        columns = [field for field in found.schema if field.name != CORRUPT]
+        frame = session.read.options(**inferring, columnNameOfCorruptRecord=CORRUPT).format(source.kind).load(paths)
+        columns = [field for field in frame.schema if field.name != CORRUPT]
     schema = spark.StructType([*columns, spark.StructField(CORRUPT, spark.StringType())])
     reader = session.read.options(**options, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
     return reader.schema(schema).format(source.kind).load(paths)
@@ -223,13 +223,13 @@ def _renamed(pipeline: Pipeline, number: int, names: list[str]) -> list[str]:
     for ours, theirs in source.columns.items():
         _check_there(pipeline, number, theirs, names, ("columns", ours))
     ours_of = {theirs: ours for ours, theirs in source.columns.items()}
-    found = [ours_of.get(name, name) for name in names]
-    twice = next((name for name in source.columns if found.count(name) > 1), None)
+    new_names = [ours_of.get(name, name) for name in names]
+    twice = next((name for name in source.columns if new_names.count(name) > 1), None)
     if twice is not None:
         message = f"source `{source.name}` would have two columns called `{twice}`"
         path = ("sources", number, "columns", twice)
         raise pipeline.sheet.error(SourceColumn, message, path, "rename the other one, too")
-    return found
+    return new_names
 
 
 def _check_there(pipeline: Pipeline, number: int, name: str, names: list[str], path: tuple[str, str]) -> None:

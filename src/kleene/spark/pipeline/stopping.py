@@ -1,4 +1,4 @@
-"""A stream that is told to stop finishes its batch."""
+"""Signals that stop a stream when its batch is finished."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def told_to_stop() -> Iterator[Event]:
-    """Set by Ctrl-C or SIGTERM; the second one interrupts at once. The handlers that were there come back."""
-    told = Event()
+def stop_on_signal() -> Iterator[Event]:
+    """An event that Ctrl-C or SIGTERM sets; the second one interrupts at once. The earlier handlers come back."""
+    stop = Event()
     if current_thread() is not main_thread():
-        yield told
+        yield stop
         return
 
     def handle(_: int, __: FrameType | None) -> None:
-        if told.is_set():
+        if stop.is_set():
             raise KeyboardInterrupt
-        told.set()
+        stop.set()
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:
-        yield told
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

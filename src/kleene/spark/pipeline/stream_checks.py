@@ -1,4 +1,4 @@
-"""What a pipeline file says of a stream, and what it must not say with one or without."""
+"""Checks of a pipeline file: its keys for a stream, and the keys that must not stand with a stream or without one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _ADD_STREAM = "add `[stream]` with a `checkpoint` and a `delay`"
 
 
 def check_stream(model: PipelineModel, sheet: TomlSource, schema: Schema) -> None:
-    """Whether the parts of the file go with each other; what is wrong is raised at its place."""
+    """Check that the parts of the file go with each other; an error is raised at the place that is wrong."""
     for number, source in enumerate(model.sources):
-        found = _of_stream(source) if model.stream is not None else _of_bounded(source)
-        if found is not None:
-            raise _error(sheet, ("sources", number), *found)
+        wrong = _of_stream(source) if model.stream is not None else _of_bounded(source)
+        if wrong is not None:
+            raise _error(sheet, ("sources", number), *wrong)
     for number, sink in enumerate(model.sinks):
-        found = _sink_of_stream(sink) if model.stream is not None else _sink_of_bounded(sink)
-        if found is not None:
-            raise _error(sheet, ("sinks", number), *found)
+        wrong = _sink_of_stream(sink) if model.stream is not None else _sink_of_bounded(sink)
+        if wrong is not None:
+            raise _error(sheet, ("sinks", number), *wrong)
     if model.stream is not None:
         _check_entry(model.stream, sheet, schema)
         _check_rest(model, sheet)

@@ -22,7 +22,7 @@ def entry_of(pipeline: Pipeline) -> StreamEntry:
 
 
 def checkpoint_of(pipeline: Pipeline) -> str:
-    """Where Spark keeps how far it is, as Spark is told it."""
+    """The path of the checkpoint, as Spark takes it."""
     return placed(pipeline, entry_of(pipeline).checkpoint)
 
 
@@ -33,13 +33,13 @@ def checkpoint_place(pipeline: Pipeline) -> LockedPlace:
 
 
 def slots_file(pipeline: Pipeline) -> File | None:
-    """Where it is kept what the slots of the stream hold; None where the checkpoint is not on this machine."""
+    """The file with what the slots of the stream hold; None where the checkpoint is not on this machine."""
     folder = local_file(checkpoint_of(pipeline))
     return None if folder is None else folder / NAME
 
 
 def check_places(pipeline: Pipeline, targets: Sequence[Target]) -> None:
-    """What can be told before Spark starts."""
+    """Check the places of a stream as far as that is possible before Spark starts."""
     check_sources(pipeline)
     for number, source in enumerate(pipeline.model.sources):
         for path in source.paths:

@@ -1,4 +1,4 @@
-"""The run of a pipeline on a stream: open, bind, start; each batch written and watched until it is told to stop."""
+"""The run of a pipeline on a stream: open, bind, start; each batch is written and watched until a signal stops it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kleene.spark.pipeline.progress import Report
 from kleene.spark.pipeline.prometheus import exposition, served
 from kleene.spark.pipeline.reading import Pipeline
 from kleene.spark.pipeline.slot_record import SlotRecord
-from kleene.spark.pipeline.stopping import told_to_stop
+from kleene.spark.pipeline.stopping import stop_on_signal
 from kleene.spark.pipeline.stream_checks import milliseconds
 from kleene.spark.pipeline.stream_places import (
     add_measures,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kleene.spark.streaming.live import MicroBatch
 
 _POLL_SECONDS = 0.2
-# So much is waited for before a type of which nothing came is spoken of; the end of the stream does not wait.
+# So many batches or rows come before a warning of types that no event has; the end of the stream does not wait.
 _PATIENT_BATCHES, _PATIENT_ROWS = 20, 100_000
 _UNTIL = {
     True: "the stream runs until all that is there is done",
@@ -53,13 +53,13 @@ _UNTIL = {
 
 
 class StreamReport(Report, Protocol):
-    """Who is told what a stream does."""
+    """Receives the progress of a stream."""
 
     def say(self, text: str) -> None:
-        """Something that is said once."""
+        """Report a message once."""
 
     def batch(self, batch: BatchMeasures, totals: Totals) -> None:
-        """A batch is done."""
+        """Report a batch that is done."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ class BoundStream(OnData[StreamSource, Live]):
 
 @dataclass(frozen=True)
 class StreamSummary:
-    """What a stream did until it stopped."""
+    """The counts of a stream until it stopped."""
 
     totals: Totals
     targets: tuple[Target, ...]
     seconds: float
-    # Whether it was told to stop; otherwise everything that was there is done.
+    # Whether a signal stopped it; otherwise everything that was there is done.
     stopped: bool
 
 
@@ -99,7 +99,7 @@ def bound_stream(pipeline: Pipeline, report: Report, session: SparkSession | Non
 
 
 def run_stream(pipeline: Pipeline, report: StreamReport, session: SparkSession | None = None) -> StreamSummary:
-    """Run a pipeline until everything there is done, or until it is told to stop; then its batch is finished first."""
+    """Run a pipeline until everything there is done, or until a signal stops it; its batch is finished first."""
     began = time.perf_counter()
     entry, checkpoint = entry_of(pipeline), checkpoint_of(pipeline)
     with ExitStack() as stack:
@@ -110,8 +110,8 @@ def run_stream(pipeline: Pipeline, report: StreamReport, session: SparkSession |
         sinks = StreamSinks(on_data.session, pipeline, on_data.targets, report, planned)
         life = on_data.run.life(checkpoint)
         sinks.claim(life)
-        told = stack.enter_context(told_to_stop())
-        run = _Run(on_data, sinks, report, told, SlotRecord(slots_file(pipeline), life), began)
+        stop = stack.enter_context(stop_on_signal())
+        run = _Run(on_data, sinks, report, stop, SlotRecord(slots_file(pipeline), life), began)
         if entry.prometheus is not None:
             report.say(f"metrics at {_serve(stack, pipeline, entry.prometheus, run)}")
         trigger = None if entry.trigger is None else f"{milliseconds(entry.trigger)} milliseconds"
@@ -122,7 +122,7 @@ def run_stream(pipeline: Pipeline, report: StreamReport, session: SparkSession |
         report.say(_UNTIL[entry.available_now])
         run.watch(query)
         run.warn_of_unseen_types()
-    return StreamSummary(run.totals, on_data.targets, time.perf_counter() - began, told.is_set())
+    return StreamSummary(run.totals, on_data.targets, time.perf_counter() - began, stop.is_set())
 
 
 # One run -------------------------------------------------------------------------------------------------------------
@@ -140,72 +140,72 @@ class _Run:
         on_data: BoundStream,
         sinks: StreamSinks,
         report: StreamReport,
-        told: Event,
+        stop: Event,
         slots: SlotRecord,
         began: float,
     ) -> None:
         self.totals = Totals(slots=slots.read())
         self._slots, self._began, self._first = slots, began, True
         self.text = exposition(self.totals, None)
-        self._sinks, self._report, self._told = sinks, report, told
+        self._sinks, self._report, self._stop = sinks, report, stop
         self._clock = on_data.queries[0].schema.clock
         self._pipeline = on_data.pipeline
         self._metrics = metrics_file(on_data.pipeline)
-        # Batches that are written, but of which Spark has not told its progress.
-        self._made: dict[int, Counted] = {}
+        # Batches that are written, but whose progress Spark has not reported, by number.
+        self._unreported: dict[int, Counted] = {}
         self._problem: BaseException | None = None
         self._live = on_data.run
         self._check_files = on_data.check_files
         self._warned: set[str] = set()
 
-    def on_batch(self, found: MicroBatch, number: int) -> None:
+    def on_batch(self, micro_batch: MicroBatch, number: int) -> None:
         try:
-            if self._told.is_set():
+            if self._stop.is_set():
                 raise _Stopped
             # Nothing of the batch has been read: Spark does it when its rows are asked for.
             self._check_files()
             first, self._first = self._first, False
             if first:
                 self.say_first("starting Python workers, opening the state, matching")
-            counted = Counted.of(found, number)
+            counted = Counted.of(micro_batch, number)
             if first:
                 self.say_first("writing what it made")
-            self._sinks.write(found, number)
-            self._made[number] = counted
+            self._sinks.write(micro_batch, number)
+            self._unreported[number] = counted
         except BaseException as problem:
             # Spark would pass on its text only.
             self._problem = problem
             raise
 
     def say_first(self, doing: str) -> None:
-        """The first batch takes long, and who waits for it wants to know what for."""
+        """Report a step of the first batch, which takes long."""
         self._report.say(f"after {time.perf_counter() - self._began:.1f} s: the first batch: {doing}")
 
     def watch(self, query: StreamingQuery) -> None:
-        """Until the stream ends; what ended it is raised."""
+        """Report batches until the stream ends; the error that ended it is raised."""
         try:
             while query.isActive:
                 time.sleep(_POLL_SECONDS)
-                self._tell(query)
+                self._report_batches(query)
                 # While a batch is made, stopping would interrupt it; `on_batch` begins no other.
-                if self._told.is_set() and not query.status["isTriggerActive"]:
+                if self._stop.is_set() and not query.status["isTriggerActive"]:
                     query.stop()
         finally:
             if query.isActive:
                 query.stop()
-            self._tell(query)
+            self._report_batches(query)
         problem = self._problem or query.exception()
         if problem is not None and not isinstance(problem, _Stopped):
             raise problem
 
-    def _tell(self, query: StreamingQuery) -> None:
-        """Tell of the batches that are done."""
-        if not self._made:
+    def _report_batches(self, query: StreamingQuery) -> None:
+        """Report the batches that are done."""
+        if not self._unreported:
             return
         for progress in map(_plain, query.recentProgress):
-            # While there is nothing to do, Spark tells so under the number of the batch to come.
-            if "addBatch" in progress.get("durationMs", {}) and progress["batchId"] in self._made:
-                batch = BatchMeasures(self._made.pop(progress["batchId"]), progress, self._clock)
+            # While there is nothing to do, Spark reports that under the number of the batch to come.
+            if "addBatch" in progress.get("durationMs", {}) and progress["batchId"] in self._unreported:
+                batch = BatchMeasures(self._unreported.pop(progress["batchId"]), progress, self._clock)
                 self.totals.add(batch)
                 self._slots.write(self.totals.slots)
                 self.text = exposition(self.totals, batch)
@@ -216,7 +216,7 @@ class _Run:
             self.warn_of_unseen_types()
 
     def warn_of_unseen_types(self) -> None:
-        """Say once of each type that a query names that no event of it has come, when some have come at all."""
+        """Warn once of each type that a query names and no event has, when there have been events at all."""
         for warning in self._live.unseen(self.totals.types) if self.totals.rows else ():
             text = warning.render()
             if text not in self._warned:

@@ -1,4 +1,4 @@
-"""What each batch of a stream made, written to its places. A batch that failed is given again, with the same contents.
+"""The outputs of each batch of a stream, written to their places. A failed batch comes again, with the same contents.
 
 Folders hold each batch exactly once: under its number, moved there when it is whole. A table and a topic may hold the
 rows of a batch that was given again twice; matches have ids to know them by.
@@ -40,7 +40,7 @@ _ID = "match_id"
 
 @dataclass(frozen=True)
 class StreamSinks:
-    """Where the outputs of a stream go."""
+    """Writes the outputs of a stream to their targets."""
 
     session: SparkSession
     pipeline: Pipeline
@@ -59,8 +59,8 @@ class StreamSinks:
                 except OSError as problem:
                     raise unwritten(self.pipeline, target, problem) from problem
 
-    def write(self, found: MicroBatch, batch: int) -> None:
-        """Write everything that a batch made; what made nothing is not touched."""
+    def write(self, micro_batch: MicroBatch, batch: int) -> None:
+        """Write all outputs of a batch; the target of an empty one is not touched."""
         try:
             self.planned.sync()
         except OSError as problem:
@@ -68,44 +68,44 @@ class StreamSinks:
             key = ("stream", "checkpoint")
             raise self.pipeline.sheet.error(BadTarget, message, key, room_hint(problem), value=True) from problem
         for target in self.targets:
-            number = rows_in(found, target)
+            number = rows_in(micro_batch, target)
             if number:
-                self.write_one(found, batch, target, number)
+                self.write_one(micro_batch, batch, target, number)
 
-    def write_one(self, found: MicroBatch, batch: int, target: Target, number: int) -> None:
+    def write_one(self, micro_batch: MicroBatch, batch: int, target: Target, number: int) -> None:
         """Write one output, of so many rows."""
         try:
-            self._write(found, batch, target, number)
+            self._write(micro_batch, batch, target, number)
         except Exception as problem:
             if not (is_sparks(problem) or isinstance(problem, OSError)) or is_ours(problem):
                 raise
             raise unwritten(self.pipeline, target, problem) from problem
 
-    def _write(self, found: MicroBatch, batch: int, target: Target, number: int) -> None:
+    def _write(self, micro_batch: MicroBatch, batch: int, target: Target, number: int) -> None:
         sink = target.sink
         if sink.kind in _FOLDERS:
-            self._to_folder(found, batch, target)
+            self._to_folder(micro_batch, batch, target)
         elif sink.kind == "table":
-            writer = _frame(found, target).write.mode("append").options(**for_spark(sink.options))
+            writer = _frame(micro_batch, target).write.mode("append").options(**for_spark(sink.options))
             writer.saveAsTable(target.place, format=sink.format)
         elif sink.kind == "kafka":
-            self._to_topic(_frame(found, target), target)
+            self._to_topic(_frame(micro_batch, target), target)
         elif sink.kind == "memory":
-            self._to_memory(_frame(found, target), batch, target)
+            self._to_memory(_frame(micro_batch, target), batch, target)
         else:
-            made = _frame(found, target)
-            self.report.show(target, first_rows(made, sink.limit), number)
+            frame = _frame(micro_batch, target)
+            self.report.show(target, first_rows(frame, sink.limit), number)
 
-    def _to_folder(self, found: MicroBatch, batch: int, target: Target) -> None:
+    def _to_folder(self, micro_batch: MicroBatch, batch: int, target: Target) -> None:
         name = f"batch={batch}"
         if target.local is not None and (target.local / name).exists():
-            # The batch was given before, and this of it was written; perhaps by a run that was killed before the name
+            # The batch was given before, and this output was written; perhaps by a run that was killed before the name
             # was on the disk.
             sync_names(target.local)
             return
         sink = target.sink
         options = {**DEFAULTS.get(sink.kind, {}), **for_spark(sink.options)}
-        writer = _frame(found, target).write.mode("overwrite").options(**options).format(sink.kind)
+        writer = _frame(micro_batch, target).write.mode("overwrite").options(**options).format(sink.kind)
         if target.local is None:
             writer.save(f"{target.place.rstrip('/')}/{name}")
             return
@@ -113,9 +113,9 @@ class StreamSinks:
         writer.save(f"file://{aside}")
         commit(aside, target.local / name)
 
-    def _to_topic(self, made: DataFrame, target: Target) -> None:
-        names = made.columns
-        numbered = made.toDF(*(f"c{place}" for place in range(len(names))))
+    def _to_topic(self, frame: DataFrame, target: Target) -> None:
+        names = frame.columns
+        numbered = frame.toDF(*(f"c{place}" for place in range(len(names))))
         row = functions.struct(*(functions.col(f"c{place}").alias(name) for place, name in enumerate(names)))
         value = functions.to_json(row, {**DEFAULTS["json"], "timeZone": "UTC"})
         key = functions.col(f"c{names.index(_ID)}") if _ID in names else functions.lit(None)
@@ -123,28 +123,28 @@ class StreamSinks:
         writer = messages.write.format("kafka").options(**for_spark(target.sink.options))
         writer.option("kafka.bootstrap.servers", brokers(target.sink)).option("topic", target.place).save()
 
-    def _to_memory(self, made: DataFrame, batch: int, target: Target) -> None:
+    def _to_memory(self, frame: DataFrame, batch: int, target: Target) -> None:
         held = self._held.setdefault(target.place, {})
-        held[batch] = made.toArrow()
+        held[batch] = frame.toArrow()
         # In one chunk: Spark loses the rows behind an empty one.
         together = self.session.createDataFrame(pa.concat_tables(held.values()).combine_chunks())
         together.createOrReplaceTempView(target.place)
 
 
-def rows_in(found: MicroBatch, target: Target) -> int:
+def rows_in(micro_batch: MicroBatch, target: Target) -> int:
     """How many rows of a batch go to a target; of a flat one how many matches."""
     kind = "bad" if target.sink.output == "bad_rows" else target.sink.output
-    return found.number(kind, target.query)
+    return micro_batch.number(kind, target.query)
 
 
-def _frame(found: MicroBatch, target: Target) -> DataFrame:
+def _frame(micro_batch: MicroBatch, target: Target) -> DataFrame:
     output = target.sink.output
     if target.query is not None:
-        return shaped(output_of(found, target.query, output), target)
-    return shaped(found.bad_rows if output == "bad_rows" else found.late, target)
+        return shaped(output_of(micro_batch, target.query, output), target)
+    return shaped(micro_batch.bad_rows if output == "bad_rows" else micro_batch.late, target)
 
 
-# Whose a folder is ---------------------------------------------------------------------------------------------------
+# Owners of folders ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class _Folder:
 
     @property
     def _place(self) -> str:
-        """Where there are no files to write to but by Spark, the mark is a folder."""
+        """The folder that is the mark, where only Spark can write files."""
         return f"{self.target.place.rstrip('/')}/{_MARKER}"
 
     def _refused(self, message: str, hint: str) -> BadTarget:

@@ -22,7 +22,7 @@ from kleene.spark.pipeline.values import for_spark
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# What Kafka tells of a message, for `columns` to take.
+# The columns that Kafka gives a message, for `columns` to name.
 _OF_MESSAGES = ("topic", "partition", "offset", "timestamp")
 
 
@@ -87,7 +87,7 @@ def _files(session: SparkSession, pipeline: Pipeline, number: int) -> DataFrame:
 
 
 def _messages(session: SparkSession, source: Source) -> DataFrame:
-    """Messages as rows: the columns of their JSON, and what Kafka tells of them where `columns` takes it."""
+    """Messages as rows: the columns of their JSON, and those columns of Kafka's own that `columns` names."""
     messages = (
         session.readStream.format("kafka")
         .options(**for_spark(source.options))
@@ -98,7 +98,7 @@ def _messages(session: SparkSession, source: Source) -> DataFrame:
         .load()
     )
     declared = [spark.StructField(name, column_type(kind)) for name, kind in source.declared.items()]
-    told = [name for name in _OF_MESSAGES if name in source.columns.values() and name not in source.declared]
+    message_columns = [name for name in _OF_MESSAGES if name in source.columns.values() and name not in source.declared]
     value = functions.col("value").cast("string")
     parsed = messages.select(*_OF_MESSAGES, value.alias("text"), _parsed(value, declared).alias("json"))
     json = functions.col("json")
@@ -112,7 +112,7 @@ def _messages(session: SparkSession, source: Source) -> DataFrame:
     fields = [json["event"][f"f{number}"].alias(field.name) for number, field in enumerate(declared)]
     corrupt = functions.when(reason.isNotNull(), functions.coalesce(functions.make_valid_utf8(text), functions.lit("")))
     beside = [reason.alias(REASON), corrupt.alias(CORRUPT), place.alias(PLACE)]
-    return parsed.select(*fields, *told, *beside)
+    return parsed.select(*fields, *message_columns, *beside)
 
 
 def _parsed(value: Column, columns: list[spark.StructField]) -> Column:

@@ -38,7 +38,7 @@ class Target:
     # Its place among the sinks of the file; None: the folder of [bad_rows].
     number: int | None
     query: str | None
-    # What Spark is told: a path with its scheme, or the name of a table or a topic.
+    # As Spark takes it: a path with its scheme, or the name of a table or a topic.
     place: str
     # The folder, where it is on this machine.
     local: File | None = None
@@ -62,16 +62,16 @@ _WORDS = {"bad_rows": "bad rows", "late": "late events", "compressed": "compress
 
 def targets_of(pipeline: Pipeline) -> tuple[Target, ...]:
     """Everything that the run will write, in the order of the file; none of it stands in the way of another."""
-    made = tuple(_targets(pipeline))
-    for target in made:
+    targets = tuple(_targets(pipeline))
+    for target in targets:
         _check_beside(pipeline, target)
     # Results may share a topic: each row says of which query it is.
-    alone = [target for target in made if target.place and target.sink.kind != "kafka"]
+    alone = [target for target in targets if target.place and target.sink.kind != "kafka"]
     for first, second in combinations(alone, 2):
         if overlap(first.place, second.place):
             message = f"`{second.shown}` is written by another sink already"
             raise pipeline.sheet.error(BadValue, message, second.key, _BRACES_HINT, value=True)
-    return made
+    return targets
 
 
 _BRACES_HINT = f"`{QUERY_PLACE}` in a path stands for the query's name"
@@ -110,7 +110,7 @@ def _target(pipeline: Pipeline, sink: Sink, number: int | None, query: str | Non
 
 
 def placed(pipeline: Pipeline, path: str) -> str:
-    """A path as Spark is told it: relative ones start at the pipeline file, local ones say that they are local."""
+    """A path as Spark takes it: relative ones start at the pipeline file, local ones say that they are local."""
     file = local_file(path)
     if file is None and _SCHEME.match(path):
         return path
@@ -144,7 +144,7 @@ def check_sources(pipeline: Pipeline) -> None:
 
 
 def check_targets(pipeline: Pipeline, targets: Sequence[Target]) -> None:
-    """Nothing is replaced that no run made, and `mode = "error"` replaces nothing."""
+    """Refuse to replace what no run wrote; `mode = "error"` replaces nothing."""
     for target in targets:
         file = target.local
         if file is None or not file.exists():

@@ -1,4 +1,4 @@
-"""Where each key of a TOML file stands: what `tomllib` does not say, and an error must show.
+"""The position of each key in a TOML file: `tomllib` does not give it, and an error must show it.
 
 The text has passed `tomllib`, so the scanner meets valid TOML only.
 """
@@ -39,7 +39,7 @@ def places(text: str) -> dict[Path, TomlPosition]:
     """The place of every key, table and element: ("sinks", 1, "path") is the path of the second sink."""
     scanner = _Scanner(text)
     scanner.scan()
-    return scanner.found
+    return scanner.positions
 
 
 @dataclass
@@ -49,7 +49,7 @@ class _Scanner:
     table: Path = ()
     # How many tables an array of tables has so far.
     counts: dict[Path, int] = field(default_factory=dict)
-    found: dict[Path, TomlPosition] = field(default_factory=dict)
+    positions: dict[Path, TomlPosition] = field(default_factory=dict)
 
     def scan(self) -> None:
         self._skip()
@@ -73,10 +73,10 @@ class _Scanner:
         if listed:
             array = (*self._inside(names[:-1]), names[-1])
             self.counts[array] = self.counts.get(array, 0) + 1
-            self.found.setdefault(array, TomlPosition(span, span))
+            self.positions.setdefault(array, TomlPosition(span, span))
         self.table = self._inside(names)
         for size in range(1, len(self.table) + 1):
-            self.found.setdefault(self.table[:size], TomlPosition(span, span))
+            self.positions.setdefault(self.table[:size], TomlPosition(span, span))
 
     def _inside(self, names: Iterable[str]) -> Path:
         """The path of a table; inside an array of tables that is the last one so far."""
@@ -106,8 +106,8 @@ class _Scanner:
         self._skip()
         path = (*table, *names)
         for size in range(len(table) + 1, len(path)):
-            self.found.setdefault(path[:size], TomlPosition(span, span))
-        self.found[path] = TomlPosition(span, self._value(path))
+            self.positions.setdefault(path[:size], TomlPosition(span, span))
+        self.positions[path] = TomlPosition(span, self._value(path))
 
     def _value(self, path: Path) -> Span:
         start = self.at
@@ -116,7 +116,7 @@ class _Scanner:
             number = 0
             while not self._ends("]"):
                 element = self._value((*path, number))
-                self.found[(*path, number)] = TomlPosition(element, element)
+                self.positions[(*path, number)] = TomlPosition(element, element)
                 number += 1
         elif self.text[start] == "{":
             self.at += 1

@@ -44,9 +44,9 @@ class TomlSource:
         while there and there not in self.places:
             there = there[:-1]
         place = self.places.get(there, TomlPosition(Span(0, 0), Span(0, 0)))
-        made = kind(message, place.value if value and there == path else place.key, hint)
-        made.locate(self.text, self.origin)
-        return made
+        error = kind(message, place.value if value and there == path else place.key, hint)
+        error.locate(self.text, self.origin)
+        return error
 
     def point_into(self, error: QueryError, path: Path, query: str) -> None:
         """Let an error in a query that is written in this file show its place here, not in the query's own text."""
@@ -62,13 +62,13 @@ class TomlSource:
 
 
 def _not_toml(message: str, text: str, origin: str) -> NotToml:
-    found = _AT.search(message)
+    match = _AT.search(message)
     start = len(text.rstrip())
-    if found is not None and found[1] is not None:
+    if match is not None and match[1] is not None:
         lines = text.split("\n")
-        start = sum(len(line) + 1 for line in lines[: int(found[1]) - 1]) + int(found[2]) - 1
+        start = sum(len(line) + 1 for line in lines[: int(match[1]) - 1]) + int(match[2]) - 1
     said = _AT.sub("", message)
     hint = "a text stands in quotes" if said == "Invalid value" else None
-    made = NotToml(said[:1].lower() + said[1:], Span(start, start + 1), hint)
-    made.locate(text, origin)
-    return made
+    error = NotToml(said[:1].lower() + said[1:], Span(start, start + 1), hint)
+    error.locate(text, origin)
+    return error

@@ -21,7 +21,7 @@ _LEAST_SECRET = 4
 
 def without_secrets(text: str) -> str:
     """A file's text in which nothing has moved, but no secret can be read."""
-    return _SECRET_LINE.sub(lambda found: found[1] + "*" * len(found[2]), text)
+    return _SECRET_LINE.sub(lambda match: match[1] + "*" * len(match[2]), text)
 
 
 def shown(values: Mapping[str, Any]) -> dict[str, str]:
@@ -36,9 +36,9 @@ def for_spark(values: Mapping[str, Any]) -> dict[str, str]:
 
 def secrets_in(tables: Iterable[Mapping[str, Any]]) -> list[str]:
     """The values that must not appear in any message, the longest first."""
-    found = {str(one) for table in tables for name, value in table.items() if is_secret(name) for one in _each(value)}
-    found |= {inner for value in found for inner in _INNER.findall(value)}
-    return sorted((value for value in found if len(value) >= _LEAST_SECRET), key=len, reverse=True)
+    secrets = {str(one) for table in tables for name, value in table.items() if is_secret(name) for one in _each(value)}
+    secrets |= {inner for value in secrets for inner in _INNER.findall(value)}
+    return sorted((value for value in secrets if len(value) >= _LEAST_SECRET), key=len, reverse=True)
 
 
 def _each(value: Any) -> Iterable[Any]:
@@ -62,11 +62,11 @@ def from_environment(value: Any, missing: Callable[[str, Path], Exception], path
     if not isinstance(value, str) or (path[:1] == ("queries",) and path[-1:] == ("text",)):
         return value
 
-    def replaced(found: re.Match[str]) -> str:
-        if found[1] is None:
+    def replaced(match: re.Match[str]) -> str:
+        if match[1] is None:
             return "${"
-        if found[1] not in os.environ:
-            raise missing(found[1], path)
-        return os.environ[found[1]]
+        if match[1] not in os.environ:
+            raise missing(match[1], path)
+        return os.environ[match[1]]
 
     return _NAMED.sub(replaced, value)

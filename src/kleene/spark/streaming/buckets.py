@@ -1,8 +1,9 @@
 """How many buckets the keys of a stream go to: as many as Spark has tasks for its state, unless the settings say.
 
 That number is not known when queries are bound. Spark fixes it in the checkpoint when a stream begins, and goes on with
-it whatever the session says later; which checkpoint it is knows only who starts the stream. Spark tells its tasks, so
-tasks count the slots. Everything here is plain data: the operator learns it before Kleene's engine is loaded.
+it whatever the session says later; which checkpoint it is, is known only when the stream is started. Spark gives its
+tasks the number, so tasks count the slots. Everything here is plain data: the operator needs it before Kleene's engine
+is loaded.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from kleene.spark.worker import TaskSpec
 
-# What Spark tells tasks of the number, the surest first: a job that another session starts may bring the second.
-_TOLD = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
+# The properties in which Spark gives tasks the number, the surest first: a job of another session may bring the second.
+_PARTITION_PROPERTIES = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
 
 PlainPart = Mapping[str, Any]
 
@@ -27,8 +28,8 @@ def state_tasks() -> int | None:
     from pyspark import TaskContext
 
     task = TaskContext.get()
-    told = [] if task is None else [task.getLocalProperty(name) for name in _TOLD]
-    return next((int(number) for number in told if number is not None and number.isdigit()), None)
+    numbers = [] if task is None else [task.getLocalProperty(name) for name in _PARTITION_PROPERTIES]
+    return next((int(number) for number in numbers if number is not None and number.isdigit()), None)
 
 
 def counted(parts: Sequence[PlainPart], tasks: int | None) -> tuple[list[PlainPart], int]:
@@ -43,7 +44,7 @@ def counted(parts: Sequence[PlainPart], tasks: int | None) -> tuple[list[PlainPa
 
 
 def with_buckets(given: TaskSpec) -> TaskSpec:
-    """What a task was told, with the slots that there are."""
+    """The task spec with the slots that there are."""
     parts, bad_slot = counted(given["parts"], state_tasks())
     return {**given, "parts": parts, "bad_slot": bad_slot}
 

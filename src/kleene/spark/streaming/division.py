@@ -102,11 +102,11 @@ def divide_stream(
 
 def _described(events: Numbered, wrong: Column, bad: Column) -> list[Column]:
     row = functions.struct(*(events.column(name).alias(name) for name in shown(events.columns).names))
-    told = {"reason": wrong, "text": functions.to_json(row, {"timeZone": "UTC"})}
+    by_name = {"reason": wrong, "text": functions.to_json(row, {"timeZone": "UTC"})}
     if events.along:
         source, place, _, text = map(functions.col, events.along)
-        told |= {"source": source, "place": place, "text": functions.coalesce(text, told["text"])}
-    columns = [functions.when(bad, told[name]).alias(name) for name in bad_columns(events)]
+        by_name |= {"source": source, "place": place, "text": functions.coalesce(text, by_name["text"])}
+    columns = [functions.when(bad, by_name[name]).alias(name) for name in bad_columns(events)]
     return [*columns, functions.when(bad, functions.lit(0)).cast("int").alias("aside")]
 
 

@@ -60,12 +60,12 @@ class Pace:
 
     @property
     def length(self) -> Fraction:
-        """Of a step, in nanoseconds, as far as Spark can be told."""
+        """The length of a step in nanoseconds, as far as Spark can hold it."""
         return Fraction(self.milliseconds * _NANOSECONDS, self.steps)
 
     @property
     def furthest(self) -> int:
-        """No time beyond it can be told to Spark, or counted in 64 bits once it is rounded to milliseconds."""
+        """No time beyond it can be given to Spark, or counted in 64 bits once it is rounded to milliseconds."""
         return min(_FURTHEST * self.steps // self.milliseconds, (1 << 63) - 1 - self.steps)
 
 

@@ -6,7 +6,7 @@ time on: a row in a later batch says it. Rows of events could not show this, for
 hundred others has none.
 
 The moment is part of the offset, which Spark writes down before the batch runs: a batch that is given again says the
-same. A stream that stood still for a day first reads what has come meanwhile, and is told no time until then.
+same. A stream that stood still for a day first reads what has come meanwhile, and is given no time until then.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kleene.spark.streaming.event_time import has_watermark
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-except ImportError:  # before Spark 4.2: a stream that ends when all is read is told no time there
+except ImportError:  # before Spark 4.2: a stream that ends when all is read is given no time there
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
         pass
@@ -59,7 +59,7 @@ _EPOCH = "timestamp_ntz'1970-01-01'"
 _BEAT, _READER, _READ_BY = "kleene_beat", "reader", "read_by"
 _NEVER = -1
 _SECONDS_APART = 1.0
-# How long a stream that ends waits to be told of a batch that is done.
+# How long a stream that ends waits for the note of a batch that is done.
 _PATIENCE_SECONDS = 30.0
 
 
@@ -120,7 +120,7 @@ _LISTENED: WeakSet[SparkSession] = WeakSet()
 
 
 class _Note(NamedTuple):
-    """What a batch showed to the reader whose beat was in it: when all had been read, or _NEVER."""
+    """The note of a batch for the reader whose beat was in it: when all had been read, or _NEVER."""
 
     beat: int
     read_by: int
@@ -203,8 +203,8 @@ def _offset(given: Any) -> Mapping[str, Any] | None:
 class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Says once a second, in a batch, what the listener has learned; a new one for each start of a stream.
 
-    A stream that ends when all is read must be told the time when it is: it beats in each batch, until one had nothing
-    to read, then says the moment at which this run began, for what came later is the next one's.
+    A stream that ends when all is read must be given the time at that point: it beats in each batch, until one had
+    nothing to read, then says the moment at which this run began, for what came later is the next one's.
     """
 
     def __init__(self, notes: Path) -> None:
@@ -229,7 +229,7 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._before_the_end(before)
         if time.monotonic() - self._last_at < _SECONDS_APART:
             return before
-        note = self._told()
+        note = self._read_note()
         return self._beat(before, _NEVER if note is None else note.read_by)
 
     def partitions(self, start: Any, end: Any) -> Sequence[InputPartition]:
@@ -240,7 +240,7 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield (partition.value,)
 
     def stop(self) -> None:
-        """The process ends here; what its connection to Spark says of that is no news to anybody."""
+        """The process ends here; what its connection to Spark prints about that is of no interest."""
         self._note.unlink(missing_ok=True)
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -257,24 +257,24 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return before
         if self._last is None:
             return self._beat(before, _NEVER)
-        note = self._told_of(self._last[_BEAT])
+        note = self._await_note(self._last[_BEAT])
         if note is not None and note.read_by == _NEVER:
             return self._beat(before, _NEVER)
-        # Where nobody tells of batches, the stream ends without.
+        # Where there is no note of batches, the stream ends without.
         self._done = True
         return before if note is None else self._beat(before, min(note.read_by, self._began))
 
-    def _told_of(self, beat: int) -> _Note | None:
-        """What the batch with this beat showed, which is done, but perhaps not told of yet."""
+    def _await_note(self, beat: int) -> _Note | None:
+        """The note of the batch with this beat, which is done, but may not be in the file yet."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            note = self._told()
+            note = self._read_note()
             if note is not None and note.beat == beat:
                 return note
             time.sleep(0.01)
         return None
 
-    def _told(self) -> _Note | None:
+    def _read_note(self) -> _Note | None:
         try:
             return _Note(*json.loads(self._note.read_text()))
         except (FileNotFoundError, ValueError):

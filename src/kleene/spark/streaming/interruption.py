@@ -1,8 +1,8 @@
-"""A batch that was interrupted or has failed, as Spark must be told it.
+"""The exception for a batch that was interrupted or has failed, in a form that Spark can read.
 
 Spark is given the text of a Python traceback, and searches it for signs of an interruption with a pattern that recurses
 for each character behind `py4j.protocol.Py4JJavaError`: 2,000 of them overflow its stack, and what happened is lost. So
-an interruption is told in a few words that Spark knows, and in the text of a failure the name that it looks for is
+an interruption is a few words that Spark knows, and in the text of a failure the name that it looks for is
 written otherwise.
 """
 
@@ -21,7 +21,7 @@ _INTERRUPTED = re.compile(
 
 
 class BatchInterrupted(Exception):
-    """The stream was stopped while a batch was made. Spark takes it for that if it has been told to stop."""
+    """The stream was stopped while a batch was made. Spark takes it for that if it has been asked to stop."""
 
     def __init__(self) -> None:
         super().__init__(f"{_SIGN}: An error occurred while calling a batch's function: java.lang.InterruptedException")
@@ -31,8 +31,8 @@ class BatchFailed(Exception):
     """A batch has failed in something that Spark did for it; the text is the traceback."""
 
 
-def told_to_spark(problem: Exception) -> Exception:
-    """What to raise instead of a batch's failure, so that Spark can read it."""
+def failure_for_spark(problem: Exception) -> Exception:
+    """The exception to raise for a batch's failure, so that Spark can read it."""
     if isinstance(problem, BatchInterrupted) or _is_interruption(problem):
         return BatchInterrupted()
     text = "".join(traceback.format_exception(problem))

@@ -1,4 +1,4 @@
-"""Queries on a stream: one operator makes everything, in envelopes, which are taken apart batch by batch."""
+"""Queries on a stream: one operator gives all outputs, in envelopes, which are taken apart batch by batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kleene.spark.interpreter import fit_interpreter, in_tasks
 from kleene.spark.packing import from_bytes
 from kleene.spark.sending import Sent
 from kleene.spark.slot import TYPE_SEEN
-from kleene.spark.streaming.interruption import told_to_spark
+from kleene.spark.streaming.interruption import failure_for_spark
 from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
 from kleene.spark.streaming.record import Record, read_record, write_record
 from kleene.spark.streaming.stateful import SlotProcessor
@@ -71,7 +71,7 @@ class Live(OnEvents):
 
     @cached_property
     def envelopes(self) -> DataFrame:
-        """Everything that the queries make, as one stream of a fixed form."""
+        """All outputs of the queries, as one stream with a fixed schema."""
         return _operator(self._prepared)
 
     def matches(self) -> DataFrame:
@@ -98,7 +98,7 @@ class Live(OnEvents):
     # As one run, batch by batch
 
     def life(self, checkpoint: str) -> str:
-        """What results of this checkpoint can be marked with: another checkpoint has another one."""
+        """The name that marks results of this checkpoint; another checkpoint has another one."""
         return self._recorded(checkpoint).life
 
     def start(
@@ -110,7 +110,7 @@ class Live(OnEvents):
         available_now: bool = False,
         name: str | None = None,
     ) -> StreamingQuery:
-        """Run the queries; `on_batch` is given what each batch made, and the batch's number.
+        """Run the queries; `on_batch` is given the outputs of each batch, and the batch's number.
 
         After a failure a batch may be given again, with the same number and the same contents: whatever is written
         under its number, replacing what stands there, is written exactly once.
@@ -125,14 +125,14 @@ class Live(OnEvents):
         def taken_apart(batch: DataFrame, number: int) -> None:
             batch.persist()
             try:
-                found = MicroBatch(prepared, batch, record.life)
-                on_batch(found, number)
-                found.complete()
+                micro_batch = MicroBatch(prepared, batch, record.life)
+                on_batch(micro_batch, number)
+                micro_batch.complete()
             except Exception as problem:
-                told = told_to_spark(problem)
-                if told is problem:
+                failure = failure_for_spark(problem)
+                if failure is problem:
                     raise
-                raise told from None
+                raise failure from None
             finally:
                 batch.unpersist()
 
@@ -160,7 +160,7 @@ class Live(OnEvents):
         ]
 
     def _recorded(self, checkpoint: str) -> Record:
-        """What the checkpoint was begun with, which this must go on with; how many buckets there are it says itself."""
+        """The record that the checkpoint was begun with, which this run must fit; it fixes the number of buckets."""
         session = self._prepared.packed.sparkSession
         known = read_record(session, checkpoint)
         if known is None:
@@ -194,14 +194,14 @@ def _opened(envelopes: DataFrame, wanted: object, columns: pa.Schema) -> DataFra
 
 @dataclass(frozen=True)
 class SlotMetrics:
-    """What a slot did in a batch, and what it holds after it: the columns of `METRICS`."""
+    """The counts of a slot in a batch, and of what it holds after it: the columns of `METRICS`."""
 
     slot: int
     values: Mapping[str, int]
 
 
 class MicroBatch(BatchRun):
-    """What one batch made; `matches`, `timeouts` and `compressed` give it by query, as data frames."""
+    """The outputs of one batch; `matches`, `timeouts` and `compressed` give them by query, as data frames."""
 
     _prepared: PreparedStream
 
@@ -211,13 +211,13 @@ class MicroBatch(BatchRun):
 
     @cached_property
     def _headers(self) -> list[tuple[int, str, int, bytes | None]]:
-        """Every envelope, but closed; only measures are looked into."""
+        """Every envelope without its rows; only metrics keep theirs."""
         inside = functions.when(functions.col("kind") == "metrics", functions.col("rows")).alias("rows")
         rows = self._envelopes.select("query", "kind", "number", inside).collect()
         return [(row["query"], row["kind"], row["number"], row["rows"]) for row in rows]
 
     def complete(self) -> None:
-        """Have Spark make all of the batch, of which nobody may have read anything: its state is kept only then."""
+        """Have Spark compute all of the batch, even where no output was read: its state is kept only then."""
         self._headers  # noqa: B018
 
     def number(self, kind: str, query: str | None = None) -> int:
@@ -236,12 +236,12 @@ class MicroBatch(BatchRun):
 
     @cached_property
     def measured(self) -> tuple[SlotMetrics, ...]:
-        """By slot that did something."""
-        found = []
+        """The metrics of each slot that did something."""
+        metrics = []
         for _, kind, slot, rows in self._headers:
             if kind == "metrics" and rows is not None:
-                found += [SlotMetrics(slot, row) for row in from_bytes(pa.py_buffer(bytes(rows))).to_pylist()]
-        return tuple(found)
+                metrics += [SlotMetrics(slot, row) for row in from_bytes(pa.py_buffer(bytes(rows))).to_pylist()]
+        return tuple(metrics)
 
     @property
     def late(self) -> DataFrame:

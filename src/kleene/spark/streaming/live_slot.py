@@ -3,7 +3,7 @@
 What an update writes follows the events that it brought. Where engines can be made of the events of the open window
 alone, segments are dropped as time leaves them behind; otherwise a snapshot of the engines takes their place whenever
 there is more to replay than the last one held. Where a budget drops, what is dropped depends on what was there at each
-watermark: then segments tell the watermarks, too, and updates are replayed one by one.
+watermark: then segments hold the watermarks, too, and updates are replayed one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kleene.frames.arrow import as_integers
 from kleene.frames.numbers import to_arrow
 from kleene.frames.type_names import types_among
 from kleene.pattern.meaning import meaning_of
-from kleene.spark.slot import OutputChunk, SlotGroup, TaskContext, made_of, new_run, types_made_known
+from kleene.spark.slot import OutputChunk, SlotGroup, TaskContext, new_run, output_chunks, types_seen
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.segments import (
     Kept,
@@ -37,7 +37,7 @@ from kleene.spark.streaming.segments import (
 )
 
 SEGMENT, SNAPSHOT, MEANING = "segment", "snapshot", "meaning"
-# What is told of an update: what it did, and what the slot holds after it.
+# The metrics of an update: what it did, and what the slot holds after it.
 DONE = ("events", "late", "duplicates", "matches", "dropped", "plan_changes")
 HELD = ("held", "runs", "state_bytes", "kept_bytes")
 METRICS = pa.schema([(name, pa.int64()) for name in (*DONE, *HELD)])
@@ -77,9 +77,9 @@ class LiveSlot:
             for node, given in self.graph.process(self._empty, watermark):
                 dropped += given.statistics.dropped
                 changes += given.statistics.plan_changes
-                for made in made_of(self.work, node, given):
-                    matches += made.number if made.kind == "matches" else 0
-                    yield made
+                for chunk in output_chunks(self.work, node, given):
+                    matches += chunk.number if chunk.kind == "matches" else 0
+                    yield chunk
         arrived = self._empty if rows is None else rows
         yield from self._new_types(arrived)
         in_time, late = self._apart(arrived, watermark)
@@ -101,7 +101,7 @@ class LiveSlot:
         if wanted:
             new = types_among(rows.column(schema.type), wanted) & wanted
             self.types |= new
-            yield from types_made_known(self.work, self.part, new)
+            yield from types_seen(self.work, self.part, new)
 
     def _apart(self, rows: pa.Table, watermark: int | None) -> tuple[pa.Table, pa.Table]:
         if watermark is None or not rows.num_rows:
@@ -112,7 +112,7 @@ class LiveSlot:
         return rows.filter(in_time), rows.filter(pc.invert(in_time))
 
     def _without_duplicates(self, rows: pa.Table) -> pa.Table:
-        """An event that came again waits still, or is late by now."""
+        """The rows that are not waiting already: an event that came again still waits, or is late by now."""
         tie = self.work.schema.tie_breaker
         if tie is None or not self.work.settings.stream.drop_duplicates or not rows.num_rows:
             return rows
@@ -128,7 +128,7 @@ class LiveSlot:
     def _measured(
         self, events: int, late: int, duplicates: int, matches: int, dropped: int, changes: int
     ) -> OutputChunk:
-        """What an update did, and what is alive after it, for whoever watches."""
+        """The metrics of an update, and of what is alive after it."""
         alive = self.graph.alive
         row = {
             "events": events,
@@ -247,18 +247,18 @@ class LiveSlot:
 
     @staticmethod
     def opened(work: TaskContext, part: SlotGroup, page: SlotCheckpoint, kept: Kept) -> LiveSlot:
-        """A slot made of what is kept."""
+        """The slot, restored from the state that Spark keeps."""
         meanings = kept.get(MEANING, 0) if page.update else None
         if meanings is not None:  # otherwise an older Kleene kept it, which did not say
             check_meanings(meanings, _meanings(work, part))
         snapshots = dict(kept.all(SNAPSHOT))
         if page.based and not set(part.queries) <= snapshots.keys():
             raise not_kept("a query has no snapshot, and its page says that one was taken")
-        made = LiveSlot(work, part, page, new_run(work, part, snapshots))
-        made.base = {number: len(data) for number, data in snapshots.items()}
+        slot = LiveSlot(work, part, page, new_run(work, part, snapshots))
+        slot.base = {number: len(data) for number, data in snapshots.items()}
         if page.update:
-            made._replay(sorted(kept.all(SEGMENT)), page)
-        return made
+            slot._replay(sorted(kept.all(SEGMENT)), page)
+        return slot
 
 
 def _is_past(segment: Segment, moment: int) -> bool:

@@ -1,4 +1,4 @@
-"""What the stateful operator does when Spark calls it: with the packed events of a slot, or when its time has come.
+"""The stateful operator, which Spark calls with the packed events of a slot, or when the slot's timer fires.
 
 A worker process keeps the slots that it has worked on alive. Slots move between workers, and an attempt may fail after
 it has worked, so a live slot counts only when the page that Spark keeps knows its last update by its random name.
@@ -32,7 +32,7 @@ _PIECE = 8 << 20
 
 
 def called(given: TaskSpec, slot: int, rows: Iterator[pd.DataFrame], watermark: int, kept: InSpark) -> Iterator[Any]:
-    """What a slot makes of its rows, and of the time that has passed: envelopes.
+    """The outputs of a slot for its rows and the time that has passed, as envelopes.
 
     watermark   in Spark's milliseconds
     """
@@ -42,11 +42,11 @@ def called(given: TaskSpec, slot: int, rows: Iterator[pd.DataFrame], watermark: 
             if slot == given["bad_slot"]:
                 if not blobs:  # It keeps nothing, and is never woken.
                     raise _other_slots(slot + 1)
-                made: Iterable[OutputChunk] = map(_bad, map(from_bytes, blobs))
+                chunks: Iterable[OutputChunk] = map(_bad, map(from_bytes, blobs))
             else:
-                made = _updated(given, slot, blobs, watermark, kept)
-            for one in made:
-                yield from _envelopes(one, slot)
+                chunks = _updated(given, slot, blobs, watermark, kept)
+            for chunk in chunks:
+                yield from _envelopes(chunk, slot)
     except KleeneError as error:
         # Spark passes on the text of the traceback, in which our own frames would only hide the message.
         raise error.with_traceback(None) from None
@@ -55,7 +55,7 @@ def called(given: TaskSpec, slot: int, rows: Iterator[pd.DataFrame], watermark: 
 def _updated(
     given: TaskSpec, slot: int, blobs: list[pa.Buffer], watermark: int, kept: InSpark
 ) -> Iterator[OutputChunk]:
-    work, pace = _work(_Told(given))
+    work, pace = _work(_SpecKey(given))
     part = work.part_of(slot)
     live = _LIVE.slot(work, part, slot, kept)
     tables = [named(from_bytes(blob), part, work.columns) for blob in blobs]
@@ -69,11 +69,11 @@ def _bad(rows: pa.Table) -> OutputChunk:
     return OutputChunk(-1, "bad", rows.num_rows, rows)
 
 
-def _envelopes(made: OutputChunk, slot: int) -> Iterator[pd.DataFrame]:
+def _envelopes(chunk: OutputChunk, slot: int) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
-    for number, rows in portions(made):
-        values = (made.query, made.kind, slot if made.kind == "metrics" else number, rows)
+    for number, rows in portions(chunk):
+        values = (chunk.query, chunk.kind, slot if chunk.kind == "metrics" else number, rows)
         yield pd.DataFrame({name: [value] for name, value in zip(ENVELOPE.names, values, strict=True)})
 
 
@@ -163,20 +163,20 @@ _LIVE = _Live()
 
 
 def serves_of(work: TaskContext, part: SlotGroup) -> dict[str, Any]:
-    """What the state of a slot is for: with anything else it must not be used."""
+    """The queries and buckets that the state of a slot serves: it must not be used with others."""
     queries = [f"{work.bound[number].name} {work.bound[number].digest.hex()[:16]}" for number in part.queries]
     return {"queries": queries, "buckets": part.slots}
 
 
-class _Told:
-    """What a task was told, as a key: tasks of a stream are told the same again and again."""
+class _SpecKey:
+    """A task spec as a key of a cache: the tasks of a stream are given the same spec again and again."""
 
     def __init__(self, given: TaskSpec) -> None:
         self.given = given
         self._text = json.dumps(given, default=repr, sort_keys=True)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Told) and self._text == other._text
+        return isinstance(other, _SpecKey) and self._text == other._text
 
     def __hash__(self) -> int:
         return hash(self._text)
@@ -203,5 +203,5 @@ def _slots_by_place(slots: int) -> dict[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def _work(told: _Told) -> tuple[TaskContext, Pace]:
-    return work_from(told.given), Pace(*told.given["pace"])
+def _work(key: _SpecKey) -> tuple[TaskContext, Pace]:
+    return work_from(key.given), Pace(*key.given["pace"])

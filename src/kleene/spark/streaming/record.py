@@ -1,4 +1,4 @@
-"""What a checkpoint was begun with, kept beside what Spark keeps there, so that it is not gone on with by mistake."""
+"""The record of what a checkpoint was begun with, kept in it so that no other stream goes on with it by mistake."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _read(folder: Path) -> str | None:
     try:
         texts = [file.read_text() for file in sorted(folder.glob("part-*"))]
         if texts:
-            # Who wrote it may have been killed before its name was on the disk; results will be marked with it.
+            # Its writer may have been killed before its name was on the disk; results will be marked with it.
             make_folder(folder)
             sync_names(folder)
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""What Spark keeps of a slot, as bytes: a page that says how far it is, and segments of events as they arrived.
+"""The state that Spark keeps of a slot, as bytes: a page with how far it is, and segments of events as they arrived.
 
 Nothing is pickled; page and segments carry a version and a checksum. What is of another version or damaged, and a page
 of other queries or of another division, is refused with one sentence; and so is what no slot writes, whatever its
@@ -36,7 +36,7 @@ MEANING_HINT = "restore the schema and the output, or begin with a new checkpoin
 
 
 class Kept(Protocol):
-    """What Spark keeps of the slot at hand; what is written counts when the batch is committed."""
+    """The state that Spark keeps of one slot; writes count when the batch is committed."""
 
     def page(self) -> bytes | None: ...
 
@@ -57,7 +57,7 @@ class Kept(Protocol):
 
 @dataclass(frozen=True)
 class SlotCheckpoint:
-    """How far a slot is.
+    """The progress of a slot.
 
     life        made at random when the slot was first used: two streams may have slots of the same number
     serves      digests of the queries, by number, and how the events are divided

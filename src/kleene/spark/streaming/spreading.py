@@ -18,7 +18,7 @@ _SEED = 42
 
 @cache
 def places(slots: int) -> tuple[int, ...]:
-    """What the slots are called in the exchange, by number."""
+    """The numbers under which the slots go through the exchange, by slot."""
     remainders = murmur3(np.arange(_CANDIDATES, dtype=np.int32)).astype(np.int64) % _EVENLY
     order = np.argsort(remainders, kind="stable")
     first = np.searchsorted(remainders[order], np.arange(_EVENLY))
@@ -30,11 +30,11 @@ def murmur3(values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Spark's `hash` of integers, by which it divides what it groups."""
     with np.errstate(over="ignore"):
         mixed = _rotated(values.astype(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-        found = _rotated(np.uint32(_SEED) ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-        found ^= np.uint32(4)
-        found = (found ^ (found >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-        found = (found ^ (found >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-        return (found ^ (found >> np.uint32(16))).astype(np.int32)
+        hashes = _rotated(np.uint32(_SEED) ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+        hashes ^= np.uint32(4)
+        hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+        hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+        return (hashes ^ (hashes >> np.uint32(16))).astype(np.int32)
 
 
 def _rotated(values: npt.NDArray[np.uint32], by: int) -> npt.NDArray[np.uint32]:

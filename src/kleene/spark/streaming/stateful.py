@@ -27,7 +27,7 @@ _PLACE = StructType(
 
 class SlotProcessor(StatefulProcessor):
     def __init__(self, given: TaskSpec) -> None:
-        """`given` is what tasks are told: plain data, since it travels to each of them."""
+        """`given` is the task spec: plain data, since it travels to each task."""
         self._given = given
 
     def init(self, handle: StatefulProcessorHandle) -> None:
