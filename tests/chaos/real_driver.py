@@ -33,7 +33,7 @@ class Lines:
         pass
 
     def batch(self, batch: Any, totals: object) -> None:
-        print(f"done {batch.made.batch}", flush=True)
+        print(f"done {batch.counts.batch}", flush=True)
 
 
 def stop_between(first: int) -> None:

@@ -45,7 +45,7 @@ class StreamConsole(Console):
             self._show(table(batch, totals))
             return
         now = time.monotonic()
-        if batch.made.something or now - self._last >= _SECONDS_A_LINE:
+        if batch.counts.something or now - self._last >= _SECONDS_A_LINE:
             self._last = now
             print(line(batch, totals), file=sys.stderr, flush=True)
 
@@ -61,7 +61,7 @@ class StreamConsole(Console):
 
 def line(batch: BatchMeasures, totals: Totals) -> str:
     """A batch in one line."""
-    counts = batch.made
+    counts = batch.counts
     matches, timeouts = (sum(counts.outputs[kind].values()) for kind in ("matches", "timeouts"))
     parts = [f"{batch.rate:,.0f} events/s", *_time(batch), *_held(totals), counted(matches, "match", "matches")]
     parts += [counted(timeouts, "timeout")] if timeouts else []
@@ -81,10 +81,10 @@ def table(batch: BatchMeasures, totals: Totals) -> Group:
     grid.add_column("query")
     for kind in kinds:
         grid.add_column(kind, justify="right")
-    for name in batch.made.outputs["matches"]:
+    for name in batch.counts.outputs["matches"]:
         grid.add_row(Text(name), *(f"{totals.of(kind).get(name, 0):,}" for kind in kinds))
     now = ", ".join(
-        [f"batch {batch.made.batch}: {batch.rate:,.0f} events/s", *_time(batch), f"in {batch.seconds:.1f} s"]
+        [f"batch {batch.counts.batch}: {batch.rate:,.0f} events/s", *_time(batch), f"in {batch.seconds:.1f} s"]
     )
     sums = [counted(totals.rows, "row"), f"{totals.late:,} late", f"{totals.bad_rows:,} bad", *_held(totals)]
     return Group(grid, Text(now), Text(", ".join(sums)))

@@ -64,7 +64,7 @@ class Counted:
 class BatchMeasures:
     """A batch that is done: the counts of its outputs, and Spark's progress in it."""
 
-    made: Counted
+    counts: Counted
     progress: Mapping[str, Any]
     clock: Clock
 
@@ -118,7 +118,7 @@ class BatchMeasures:
 
     def plain(self, totals: Totals) -> dict[str, Any]:
         """The batch as one object of a file of measures."""
-        counted = self.made
+        counted = self.counts
         return {
             "batch": counted.batch,
             "time": self.progress.get("timestamp"),
@@ -158,7 +158,7 @@ class Totals:
     types: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, batch: BatchMeasures) -> None:
-        counted = batch.made
+        counted = batch.counts
         self.batches += 1
         self.rows += batch.rows
         self.late += counted.late
