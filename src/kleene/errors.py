@@ -346,6 +346,26 @@ class CompositionCycle(QueryError):
     code, title = "KL420", "queries feed each other in a cycle"
 
 
+class NotUnionCompatible(QueryError):
+    code, title = "KL421", "streams of a union have other attributes"
+
+
+class NothingOverwritten(QueryError):
+    code, title = "KL422", "`.last` of an attribute that no event overwrites"
+
+
+class NoInitialValue(QueryError):
+    code, title = "KL423", "attribute of a fold without a first value"
+
+
+class IncompleteStep(QueryError):
+    code, title = "KL424", "step of a fold drops an attribute"
+
+
+class NoTick(QueryError):
+    code, title = "KL425", "DUR on timestamps without a tick"
+
+
 # KL5xx: data -------------------------------------------------------------------------------------------------------
 
 

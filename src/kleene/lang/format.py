@@ -58,10 +58,10 @@ def format_query(query: tree.Query) -> str:
     if query.output is not None:
         lines.append(f"OUTPUT {query.output.mode.value}")
     if query.timeouts is not None:
-        lines.append(f"TIMEOUTS INTO {_type(query.timeouts)}")
+        lines.append(f"TIMEOUTS INTO {format_type(query.timeouts)}")
     if query.returns is not None:
         items = ", ".join(_return_item(item) for item in query.returns.items)
-        into = "" if query.returns.into is None else f" INTO {_type(query.returns.into)}"
+        into = "" if query.returns.into is None else f" INTO {format_type(query.returns.into)}"
         lines.append(f"RETURN {items}{into}")
     return "\n".join(lines)
 
@@ -69,25 +69,27 @@ def format_query(query: tree.Query) -> str:
 def format_declaration(declaration: tree.Declaration) -> str:
     match declaration:
         case tree.TypeDeclaration(name, attributes):
-            columns = ", ".join(_name(column) + (f" {_name(kind)}" if kind else "") for column, kind in attributes)
-            return f"DECLARE TYPE {_type(name)} ({columns})"
+            columns = ", ".join(
+                format_name(column) + (f" {format_name(kind)}" if kind else "") for column, kind in attributes
+            )
+            return f"DECLARE TYPE {format_type(name)} ({columns})"
         case tree.ClassDeclaration(name, types, predicate):
-            names = ", ".join(_type(item.name) for item in types)
+            names = ", ".join(format_type(item.name) for item in types)
             test = f"ANY({names})" if len(types) > 1 else names
             where = "" if predicate is None else f" WHERE {format_expression(predicate)}"
-            return f"DECLARE CLASS {_type(name)} IS {test}{where}"
+            return f"DECLARE CLASS {format_type(name)} IS {test}{where}"
     items = []
     if declaration.type_column is not None:
-        items.append(f"type {_name(declaration.type_column)}")
+        items.append(f"type {format_name(declaration.type_column)}")
     if declaration.constant_type is not None:
         items.append(f"type {_string(declaration.constant_type)}")
     if declaration.time is not None:
-        kind = f" {_name(declaration.time_type)}" if declaration.time_type else ""
-        items.append(f"time {_name(declaration.time)}{kind}")
+        kind = f" {format_name(declaration.time_type)}" if declaration.time_type else ""
+        items.append(f"time {format_name(declaration.time)}{kind}")
     if declaration.start is not None:
-        items.append(f"start {_name(declaration.start)}")
+        items.append(f"start {format_name(declaration.start)}")
     if declaration.tie_breaker is not None:
-        items.append(f"tie {_name(declaration.tie_breaker)}")
+        items.append(f"tie {format_name(declaration.tie_breaker)}")
     if declaration.tick is not None:
         items.append(f"tick {format_duration(declaration.tick)}")
     return f"DECLARE STREAM ({', '.join(items)})"
@@ -96,7 +98,7 @@ def format_declaration(declaration: tree.Declaration) -> str:
 def format_pattern(pattern: tree.Pattern) -> str:
     match pattern:
         case tree.Component():
-            names = ", ".join(_type(item.name) for item in pattern.types)
+            names = ", ".join(format_type(item.name) for item in pattern.types)
             test = f"ANY({names})" if pattern.any else names
             return test + _suffix(pattern.repetition, pattern.variable, pattern.brackets)
         case tree.Negation(operand):
@@ -119,7 +121,7 @@ def _nested(part: tree.Pattern, *looser: type[tree.Node]) -> str:
 def _suffix(repetition: tree.Repetition | None, variable: str | None, brackets: bool) -> str:
     text = "" if repetition is None else _repetition(repetition)
     if variable is not None:
-        text += f" {_name(variable)}{'[]' if brackets else ''}"
+        text += f" {format_name(variable)}{'[]' if brackets else ''}"
     return text
 
 
@@ -194,7 +196,7 @@ def _expression(expression: tree.Expression) -> str:
         case tree.Percent(operand):
             return f"{format_expression(operand, _ATOM)}%"
         case tree.Call(function, arguments):
-            return f"{_name(function)}({_joined(', ', arguments, _LOOSE)})"
+            return f"{format_name(function)}({_joined(', ', arguments, _LOOSE)})"
         case tree.Equivalence(items):
             return f"[{', '.join(_equivalence_item(item) for item in items)}]"
     return _atom(expression)
@@ -212,11 +214,13 @@ def _atom(expression: tree.Expression) -> str:
         case tree.Parameter(name):
             return f":{name}"
         case tree.Name(name):
-            return _name(name)
+            return format_name(name)
         case tree.Attribute(variable, index, attribute):
-            return f"{_name(variable)}{_index(variable, index)}.{_name(attribute, after_dot=True)}"
+            return f"{format_name(variable)}{_index(variable, index)}.{format_name(attribute, after_dot=True)}"
+        case tree.LastValue(attribute):
+            return f"{_atom(attribute)}.last"
         case tree.Events(variable, index):
-            return f"{_name(variable)}{_index(variable, index) or '[]'}"
+            return f"{format_name(variable)}{_index(variable, index) or '[]'}"
     raise TypeError(f"not an expression: {expression!r}")
 
 
@@ -226,13 +230,13 @@ def _joined(separator: str, operands: Iterable[tree.Expression], at_least: int) 
 
 def _equivalence_item(item: tree.EquivalenceItem) -> str:
     value = "" if item.value is None else f" = {format_expression(item.value, _SUM)}"
-    return _name(item.attribute) + value
+    return format_name(item.attribute) + value
 
 
 def _index(variable: str, index: tree.Index | tree.Nth | None) -> str:
     if index is None:
         return ""
-    return f"[{_name(variable)}.LEN]" if index is tree.Index.LAST else f"[{index.value}]"
+    return f"[{format_name(variable)}.LEN]" if index is tree.Index.LAST else f"[{index.value}]"
 
 
 def _literal(value: int | float | str | bool | None) -> str:
@@ -274,18 +278,18 @@ def _decimal(value: Fraction) -> str:
 def _strategy(strategy: tree.Strategy) -> str:
     if strategy.variables is None:
         return strategy.kind.value
-    names = (_name(item.name) + ("[]" if item.brackets else "") for item in strategy.variables)
+    names = (format_name(item.name) + ("[]" if item.brackets else "") for item in strategy.variables)
     return f"{strategy.kind.value}({', '.join(names)})"
 
 
 def _return_item(item: tree.ReturnItem) -> str:
-    return format_expression(item.value) + ("" if item.alias is None else f" AS {_name(item.alias)}")
+    return format_expression(item.value) + ("" if item.alias is None else f" AS {format_name(item.alias)}")
 
 
-def _name(name: str, *, after_dot: bool = False) -> str:
+def format_name(name: str, *, after_dot: bool = False) -> str:
     plain = _PLAIN_NAME.match(name) and (after_dot or name.casefold() not in _KEYWORDS)
     return name if plain else f"`{name}`"
 
 
-def _type(name: str) -> str:
+def format_type(name: str) -> str:
     return name if _PLAIN_TYPE.match(name) and name.casefold() not in _KEYWORDS else f"`{name}`"

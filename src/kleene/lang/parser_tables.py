@@ -18,10 +18,13 @@ import lark
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
+# The rules and terminals that all spellings have.
+_SHARED = Path(__file__).with_name("shared.lark")
+
 
 def parser(grammar: Path, *, start: Sequence[str], builder: lark.Transformer[lark.Token, Any]) -> lark.Lark:
     """An LALR parser that builds while it reads, from the tables of an earlier process if there are any."""
-    text = grammar.read_text(encoding="utf-8")
+    text = _SHARED.read_text(encoding="utf-8") + grammar.read_text(encoding="utf-8")
     name = f"{grammar.name}-{_digest(repr((text, tuple(start), lark.__version__)).encode())}.json"
     for folder in _folders():
         kept = _read(folder / name)

@@ -189,6 +189,16 @@ class Attribute(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class LastValue(Node):
+    """`S2.price.last` of the stream algebra: an attribute before the newest event overwrote it.
+
+    `price.last` is read as an `Attribute` that is called `last`: only binding knows the ids of streams.
+    """
+
+    attribute: Attribute
+
+
+@dataclass(frozen=True, slots=True)
 class Events(Node):
     """`a[..]`, `a[..i-1]`, `a[]`, `a[i]`: events of a Kleene variable, without an attribute."""
 
@@ -293,6 +303,7 @@ Expression = (
     | Percent
     | Name
     | Attribute
+    | LastValue
     | Events
     | Call
     | Negative

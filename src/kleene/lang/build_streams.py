@@ -1,0 +1,159 @@
+"""Streams: one method a rule of `cesar.lark`; each gets its children, already built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lark import Token
+
+from kleene.errors import Span, SyntaxProblem
+from kleene.lang import stream_tree as streams
+from kleene.lang import tree
+from kleene.lang.building import build, place_of, span_of, word
+
+# A unary operation that waits for its operand, and where it begins.
+Operation = tuple[Token, Callable[[streams.Stream, Span], streams.Stream]]
+
+
+class Streams:
+    def stream_query(self, items: list[Any]) -> streams.StreamQuery:
+        stream, publish = items
+        name = None if publish is None else publish.name
+        return streams.StreamQuery(stream, name, span=place_of(stream, publish))
+
+    def source(self, items: list[Any]) -> streams.Source:
+        kind, name = items
+        if name is None:
+            return streams.Source(kind, span=kind.span)
+        return streams.Source(kind, word(name), id_span=span_of(name), span=place_of(kind, name))
+
+    def parenthesised_stream(self, items: list[Any]) -> streams.Stream:
+        return items[0]  # type: ignore[no-any-return]
+
+    def union(self, items: list[Any]) -> streams.Union:
+        """Unions of unions are one, whatever the parentheses."""
+        parts: list[Any] = []
+        for item in items:
+            parts.extend(item.parts if isinstance(item, streams.Union) else [item])
+        return build(streams.Union, tuple(parts), at=place_of(*items), below=tuple(parts))
+
+    def next_mark(self, items: list[Any]) -> tree.Expression | None:
+        return items[1]  # type: ignore[no-any-return]
+
+    def next(self, items: list[Any]) -> streams.Next:
+        left, condition, right = items
+        below = (left, right) if condition is None else (left, right, condition)
+        return build(streams.Next, left, right, condition, at=place_of(left, right), below=below)
+
+    # Unary operations
+
+    def select(self, items: list[Any]) -> Operation:
+        mark, condition = items
+        return mark, lambda operand, at: build(streams.Select, operand, condition, at=at, below=(operand, condition))
+
+    def project(self, items: list[Any]) -> Operation:
+        mark, *attributes = items
+        return mark, lambda operand, at: build(streams.Project, operand, tuple(attributes), at=at, below=(operand,))
+
+    def rename(self, items: list[Any]) -> Operation:
+        mark, *listed = items
+        renamings = tuple(renaming for item in listed for renaming in item)
+        return mark, lambda operand, at: build(streams.Rename, operand, renamings, at=at, below=(operand,))
+
+    def compute(self, items: list[Any]) -> Operation:
+        mark, *assignments = items
+        values = tuple(each.value for each in assignments)
+        return mark, lambda operand, at: build(
+            streams.Compute, operand, tuple(assignments), at=at, below=(operand, *values)
+        )
+
+    def renaming(self, items: list[Any]) -> list[streams.Renaming]:
+        attribute, name = items
+        return [streams.Renaming(attribute, word(name), span=place_of(attribute, name))]
+
+    def renamings(self, items: list[Any]) -> list[streams.Renaming]:
+        """`(name, price) ↦ (company, maxP)`, as the paper has it."""
+        attributes = [item for item in items if not isinstance(item, Token)]
+        names = [item for item in items if isinstance(item, Token)]
+        if len(attributes) != len(names):
+            raise SyntaxProblem(
+                f"{len(attributes)} attributes have {len(names)} new names",
+                place_of(*items),
+                hint="name each once: `(name, price) ↦ (company, maxP)`",
+            )
+        return [renaming for pair in zip(attributes, names, strict=True) for renaming in self.renaming(list(pair))]
+
+    def assignment(self, items: list[Any]) -> streams.Assignment:
+        attribute, value = items
+        return build(streams.Assignment, attribute, value, at=place_of(attribute, value), below=(value,))
+
+    def chain(self, items: list[Any]) -> list[Operation]:
+        return items
+
+    def chained(self, items: list[Any]) -> streams.Stream:
+        operations, operand, closing = items
+        return _applied(operations, operand, closing)
+
+    # Iteration
+
+    def fold_mark(self, items: list[Any]) -> tuple[Token, dict[str, Any]]:
+        mark, *parts = items
+        given: dict[str, Any] = {"init": ()}
+        for kind, part, at in parts:
+            if kind == "init":
+                given["init"] = (*given["init"], part)
+            elif kind in given:
+                raise SyntaxProblem(f"a fold has one {kind}", at, hint="`μ{step, condition, init x ↦ y}`")
+            else:
+                given[kind] = part
+        return mark, given
+
+    def fold_step(self, items: list[Any]) -> tuple[str, streams.Stream, Span]:
+        first, *_ = operations = items[0]
+        step = _applied(operations, streams.Carried(span=span_of(first[0])), first[0])
+        return "step", step, span_of(first[0])
+
+    def fold_identity(self, items: list[Any]) -> tuple[str, streams.Stream, Span]:
+        return "step", streams.Carried(span=span_of(items[0])), span_of(items[0])
+
+    def fold_condition(self, items: list[Any]) -> tuple[str, tree.Expression, Span]:
+        return "condition", items[0], items[0].span
+
+    def fold_init(self, items: list[Any]) -> tuple[str, streams.Assignment, Span]:
+        return "init", items[0], items[0].span
+
+    def fold(self, items: list[Any]) -> streams.Fold:
+        (mark, given), left, right, closing = items
+        step = given.get("step", streams.Carried(span=span_of(mark)))
+        condition = given.get("condition")
+        at = place_of(mark, closing)
+        below = tuple(each for each in (left, right, step, condition) if each is not None)
+        return build(streams.Fold, left, right, step, condition, given["init"], at=at, below=below)
+
+    # Names
+
+    def last_attribute(self, items: list[Any]) -> tree.LastValue:
+        stream, name, last = items
+        if last.casefold() != "last":
+            raise SyntaxProblem(
+                f"unexpected `.{last}`",
+                span_of(last),
+                hint="`S1.price` is an attribute, `S1.price.last` its last value",
+            )
+        attribute = tree.Attribute(
+            word(stream),
+            None,
+            word(name),
+            span=place_of(stream, name),
+            variable_span=span_of(stream),
+            attribute_span=span_of(name),
+        )
+        return tree.LastValue(attribute, span=place_of(stream, last))
+
+
+def _applied(operations: list[Operation], operand: streams.Stream, closing: Token) -> streams.Stream:
+    """`σ{…} ∘ π{…}(E)`: the operation that is written last is applied first."""
+    for mark, apply in reversed(operations):
+        operand = apply(operand, place_of(mark, closing))
+    return operand
