@@ -100,6 +100,15 @@ class Arithmetic(Interned):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Elapsed(Interned):
+    """DUR of the stream algebra: `(end − start) · step + tick`, in ticks, or in nanoseconds on timestamps."""
+
+    type: ValueType
+    step: int
+    tick: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Whole(Interned):
     """All of a variable's event, or all events of a Kleene variable: only in RETURN."""
 
@@ -107,7 +116,7 @@ class Whole(Interned):
     type: ValueType = ValueType.OTHER
 
 
-Value = Constant | OpenParameter | Attribute | Aggregate | Negative | Arithmetic | Whole
+Value = Constant | OpenParameter | Attribute | Aggregate | Negative | Arithmetic | Elapsed | Whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ from kleene.pattern.expressions import (
     Comparison,
     Constant,
     Contains,
+    Elapsed,
     IsNull,
     Literal,
     Negative,
@@ -122,6 +123,8 @@ def _value(value: Value) -> tree.Expression:
             return _constant(value)
         case OpenParameter(name):
             return tree.Parameter(name)
+        case Elapsed():
+            return tree.Name("DUR")
         case Attribute(variable, which, attribute):
             # The predicate of an event class speaks of the event without naming it.
             return tree.Attribute(variable, _INDEX.get(which), attribute) if variable else tree.Name(attribute)

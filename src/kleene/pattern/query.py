@@ -9,7 +9,6 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from kleene.errors import (
-    BadDeclaration,
     OutputNotAvailable,
     QueryError,
     QueryWarning,
@@ -25,11 +24,11 @@ from kleene.lang.format import format_declaration
 from kleene.pattern import bind_pattern as patterns
 from kleene.pattern.alternatives import alternatives
 from kleene.pattern.bind_expression import Scopes
+from kleene.pattern.classes import ClassBinder
 from kleene.pattern.clock import Window, bind_window
 from kleene.pattern.conditions import Conditions, bind_conditions
 from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Value, Whole, references
-from kleene.pattern.nodes import Component, ComponentKind, Disjunction, EventClass, Leaf, Pattern, is_linear
-from kleene.pattern.normal_form import clauses_of
+from kleene.pattern.nodes import Component, ComponentKind, Disjunction, Leaf, Pattern, is_linear
 from kleene.pattern.query_warnings import query_warnings
 from kleene.pattern.returns import ReturnColumn, bind_returns
 from kleene.pattern.schema import Schema, is_private
@@ -221,7 +220,7 @@ def _in_order(value: object) -> object:
 def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
     parsed = query.tree
     params = dict(query.params)
-    classes = _Classes(schema, params, checking)
+    classes = ClassBinder(schema, params, checking)
     for declaration in parsed.declarations:
         if isinstance(declaration, tree.ClassDeclaration):
             classes.bound(declaration)
@@ -280,44 +279,6 @@ def _window(parsed: tree.Query, schema: Schema, params: dict[str, object], check
         if any(name not in params for name in open_ones):
             return Window(1, parsed.within.inclusive, events=False)
     return bind_window(parsed.within, schema.clock, params)
-
-
-@dataclass(slots=True)
-class _Classes:
-    """Event types and classes by name."""
-
-    schema: Schema
-    params: dict[str, object]
-    checking: bool
-
-    def named(self, name: tree.TypeName) -> EventClass:
-        declared = self.schema.classes.get(name.name)
-        if declared is None:
-            patterns.type_test(name, self.schema)
-            return EventClass(name.name, (name.name,))
-        return self.bound(declared)
-
-    def bound(self, declared: tree.ClassDeclaration) -> EventClass:
-        try:
-            return self._bound(declared)
-        except QueryError as error:
-            if declared.source is not None:
-                error.locate(declared.source, f"class {declared.name}")
-            raise
-
-    def _bound(self, declared: tree.ClassDeclaration) -> EventClass:
-        for part in declared.types:
-            if part.name in self.schema.classes:
-                raise BadDeclaration(f"`{part.name}` is a class, and a class is made of types", part.span)
-            patterns.type_test(part, self.schema)
-        types = tuple(part.name for part in declared.types)
-        if declared.predicate is None:
-            return EventClass(declared.name, types)
-        component = Component("", (EventClass(declared.name, types),))
-        scopes = Scopes(self.schema, {"": component}, params=self.params, open_parameters=self.checking)
-        return EventClass(
-            declared.name, types, clauses_of(scopes.condition(declared.predicate), declared.predicate.span)
-        )
 
 
 def _check_timeout_names(bound: patterns.BoundPattern) -> None:

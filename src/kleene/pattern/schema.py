@@ -94,7 +94,9 @@ class Schema:
     def _clock(self, given: Clock | None) -> Clock:
         length = None if self.tick is None else tick_length(self.tick)
         if given is not None and given.kind is not ClockKind.UNKNOWN:
-            return Clock(given.kind, given.nanoseconds if length is None else length, given.zoned)
+            # Timestamps have a resolution of their own: the tick of such a column is what DUR counts.
+            counted = length is not None and given.kind is ClockKind.TICKS
+            return Clock(given.kind, length if counted else given.nanoseconds, given.zoned)
         kind = (self.columns or {}).get(self.time, ValueType.UNKNOWN)
         if kind is ValueType.INT or (kind is ValueType.UNKNOWN and length is not None):
             return Clock(ClockKind.TICKS, length)
@@ -186,10 +188,12 @@ class Schema:
     def _check_clock(self, actual: Clock) -> None:
         """Refuse a time column whose kind is not the declared one."""
         declared = self.clock.kind
+        if self.tick is not None and actual.kind is ClockKind.TIMESTAMP:
+            return
         if ClockKind.UNKNOWN not in (declared, actual.kind) and declared is not actual.kind:
             raise BadTimeColumn(
                 f"`{self.time}` is declared to hold {declared.value}, but it holds {actual.kind.value}",
-                hint="a tick is declared for integer time columns only",
+                hint="declare the type that the column has: `time ts timestamp`",
             )
 
     def _check_attributes(self, columns: Mapping[str, ValueType]) -> None:

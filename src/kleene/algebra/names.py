@@ -1,0 +1,166 @@
+"""What names mean above a stream: attributes with and without the id of a stream, `x.last`, and DUR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kleene.algebra.nodes import AttributeName, StreamSchema
+from kleene.errors import (
+    AggregateMisuse,
+    AmbiguousAttribute,
+    NothingOverwritten,
+    NoTick,
+    Span,
+    SyntaxProblem,
+    UnknownAttribute,
+    UnknownVariable,
+    did_you_mean,
+)
+from kleene.lang import stream_tree, tree
+from kleene.lang.format import format_expression
+from kleene.pattern.bind_expression import Scopes
+from kleene.pattern.clock import ClockKind, tick_length
+from kleene.pattern.expressions import Attribute, Constant, Elapsed, Value, Which
+from kleene.pattern.normal_form import Condition
+from kleene.pattern.types import ValueType
+
+DUR = "dur"
+LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """The attributes that a newer event may have overwritten; of an open stream, all."""
+
+    names: frozenset[AttributeName] = frozenset()
+    open: frozenset[str] = frozenset()
+
+    def __contains__(self, name: AttributeName) -> bool:
+        return name in self.names or name[0] in self.open
+
+
+@dataclass(slots=True)
+class StreamScopes(Scopes):
+    """All that an expression above a stream is bound with.
+
+    stream        the attributes that it may name
+    overwritten   those that the newest event may have overwritten: `.last` can be asked of them
+    dropped       those that a projection below has dropped, for better errors
+    """
+
+    stream: StreamSchema = field(default_factory=lambda: StreamSchema(()))
+    overwritten: Overwritten = field(default_factory=Overwritten)
+    dropped: frozenset[AttributeName] = frozenset()
+
+    def value(self, node: tree.Expression | Constant) -> Value:
+        if isinstance(node, tree.LastValue):
+            return self.last(node.attribute, node.span)
+        return Scopes.value(self, node)
+
+    def unqualified(self, node: tree.Name) -> Value:
+        if node.name.casefold() == DUR and not self._known(node.name):
+            return self.elapsed(node.span)
+        return self._read(self.resolve(node), node.span)
+
+    def attribute(self, node: tree.Attribute) -> Value:
+        if node.attribute.casefold() == LAST and self.stream.type_of((node.variable, node.attribute)) is None:
+            return self.last(tree.Name(node.variable, span=node.variable_span), node.span)
+        return self._read(self.resolve(node), node.span)
+
+    def last(self, node: stream_tree.AttributeName, span: Span) -> Value:
+        """`x.last`: x before the newest event overwrote it."""
+        name = self.resolve(node)
+        if name not in self.overwritten:
+            shown = format_expression(node)
+            raise NothingOverwritten(
+                f"no newer event overwrites `{shown}` here",
+                span,
+                hint=f"`.last` stands in a condition of `;` or μ, in the step of μ, or in a σ right above them;"
+                f" the value itself is `{shown}`",
+            )
+        return self.placed(Attribute(name[0], Which.PREVIOUS, name[1], self._type(name)), span)
+
+    def elapsed(self, span: Span) -> Value:
+        clock = self.clock
+        if clock.kind is not ClockKind.TIMESTAMP:
+            return self.placed(Elapsed(ValueType.INT, 1, 1), span)
+        if self.schema.tick is None:
+            raise NoTick(
+                "DUR counts the last tick of an event, and timestamps have none",
+                span,
+                hint="declare one: `DECLARE STREAM (tick 1 second)` or Schema(tick='1 second')",
+            )
+        step = 1 if clock.nanoseconds is None else int(clock.nanoseconds)
+        return self.placed(Elapsed(ValueType.DURATION, step, int(tick_length(self.schema.tick))), span)
+
+    def aggregate(self, call: tree.Call) -> Value:
+        raise AggregateMisuse(
+            f"`{call.function}` aggregates the events of a pattern",
+            call.span,
+            hint="in a stream it is computed as it goes: `μ{α{total ↦ total + price}, …, init total ↦ price}`",
+        )
+
+    def equivalence(self, node: tree.Equivalence, *, negate: bool) -> Condition:
+        raise SyntaxProblem(
+            "`[…]` compares the components of a pattern", node.span, hint="compare attributes: `S1.id = S2.id`"
+        )
+
+    # Names
+
+    def resolve(self, node: stream_tree.AttributeName) -> AttributeName:
+        """The attribute that is meant: by its stream and its name, or by a name that only one attribute has."""
+        if isinstance(node, tree.Attribute):
+            return self._qualified(node)
+        if self.stream.type_of(("", node.name)) is not None:
+            return "", node.name
+        named = self._named(node.name)
+        if len(named) > 1:
+            shown = ", ".join(f"`{show(name)}`" for name in named[:4])
+            raise AmbiguousAttribute(f"`{node.name}` could be {shown}", node.span, hint="say which stream is meant")
+        if not named:
+            raise UnknownAttribute(f"there is no attribute `{node.name}` here", node.span, hint=self._meant(node.name))
+        return named[0]
+
+    def _qualified(self, node: tree.Attribute) -> AttributeName:
+        name = node.variable, node.attribute
+        if self.stream.type_of(name) is not None:
+            return name
+        ids = {stream for stream, _ in self.stream.names} | set(self.stream.open)
+        gone = {stream for stream, _ in self.dropped}
+        if node.variable not in ids | gone:
+            raise UnknownVariable(
+                f"there is no stream `{node.variable}` here",
+                node.variable_span,
+                hint=did_you_mean(node.variable, sorted(ids - {""})),
+            )
+        raise UnknownAttribute(
+            f"`{node.variable}` has no attribute `{node.attribute}` here",
+            node.attribute_span,
+            hint=self._meant(node.attribute, node.variable),
+        )
+
+    def _named(self, name: str) -> list[AttributeName]:
+        return self._known(name) or [(stream, name) for stream in self.stream.open]
+
+    def _known(self, name: str) -> list[AttributeName]:
+        return [attribute for attribute in self.stream.names if attribute[1] == name]
+
+    def _meant(self, name: str, stream: str | None = None) -> str | None:
+        dropped = [each for each in self.dropped if each[1] == name and stream in (None, each[0])]
+        if dropped:
+            return f"π has dropped `{show(dropped[0])}`: keep it there, or test it below"
+        known = [each[1] for each in self.stream.names if stream in (None, each[0])]
+        return did_you_mean(name, known)
+
+    def _type(self, name: AttributeName) -> ValueType:
+        kind = self.stream.type_of(name)
+        assert kind is not None, "a name that was resolved has a type"
+        return kind
+
+    def _read(self, name: AttributeName, span: Span) -> Value:
+        return self.placed(Attribute(name[0], Which.SINGLE, name[1], self._type(name)), span)
+
+
+def show(name: AttributeName) -> str:
+    """An attribute as a query names it."""
+    return f"{name[0]}.{name[1]}" if name[0] else name[1]
