@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from kleene.errors import BadParameter
 from kleene.pattern.expressions import (
@@ -20,6 +20,7 @@ from kleene.pattern.expressions import (
     Comparison,
     Constant,
     Contains,
+    Elapsed,
     IsNull,
     Literal,
     Negative,
@@ -43,6 +44,16 @@ class Special(Enum):
 MISSING, UNDEFINED = Special.MISSING, Special.UNDEFINED
 
 
+class Bindings(Protocol):
+    """What the names of an expression stand for."""
+
+    def read(self, reference: Attribute | Aggregate | Elapsed) -> Any:
+        """A Python value, None for NULL, MISSING, or UNDEFINED."""
+
+    def covered(self, variable: str, attribute: str) -> list[Any]:
+        """The values of an attribute in all events that a Kleene variable has so far."""
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The events selected so far, by variable, and the one being looked at as `a[i]` or as a closure's member."""
@@ -51,12 +62,24 @@ class Environment:
     selected: Mapping[str, tuple[ReferenceEvent, ...]]
     current: ReferenceEvent | None = field(default=None)
 
+    def read(self, reference: Attribute | Aggregate | Elapsed) -> Any:
+        match reference:
+            case Aggregate():
+                return _aggregate(reference, self)
+            case Attribute(variable, which, attribute, _):
+                event = _event(self, variable, which)
+                return MISSING if event is None else _attribute(self, event, attribute)
+        raise TypeError("DUR is of the stream algebra")
 
-def holds(clause: Clause, environment: Environment) -> bool:
+    def covered(self, variable: str, attribute: str) -> list[Any]:
+        return _attributes(self, _covered(self, variable), attribute)
+
+
+def holds(clause: Clause, environment: Bindings) -> bool:
     return any(literal_holds(literal, environment) for literal in clause.literals)
 
 
-def literal_holds(literal: Literal, environment: Environment) -> bool:
+def literal_holds(literal: Literal, environment: Bindings) -> bool:
     """True, or not: unknown is not a match, and NOT has been pushed down already."""
     match literal:
         case Truth(value):
@@ -77,8 +100,7 @@ def literal_holds(literal: Literal, environment: Environment) -> bool:
             return (needle in haystack) != negated
         case Agrees(left, variable, _, attribute):
             value = evaluate(left, environment)
-            others = _attributes(environment, _covered(environment, variable), attribute)
-            return all(_compare("=", value, other) for other in others)
+            return all(_compare("=", value, other) for other in environment.covered(variable, attribute))
 
 
 def _is_among(value: Any, values: tuple[Any, ...], negated: bool) -> bool:
@@ -110,16 +132,13 @@ def _compare(operator: str, left: Any, right: Any) -> bool:
     return bool(left >= right)
 
 
-def evaluate(value: Value, environment: Environment) -> Any:
+def evaluate(value: Value, environment: Bindings) -> Any:
     """A Python value, None for NULL, MISSING, or UNDEFINED."""
     match value:
         case Constant():
             return value.value
-        case Attribute(variable, which, attribute, _):
-            event = _event(environment, variable, which)
-            return MISSING if event is None else _attribute(environment, event, attribute)
-        case Aggregate():
-            return _aggregate(value, environment)
+        case Attribute() | Aggregate() | Elapsed():
+            return environment.read(value)
         case Negative(operand, kind):
             return _arithmetic("-", 0, evaluate(operand, environment), kind)
         case Arithmetic(operator, left, right, kind):

@@ -6,6 +6,7 @@ from kleene.reference.matches import Match
 from kleene.testing.case_check import check_case
 from kleene.testing.case_reference import run_on_reference
 from kleene.testing.cases import read_case_file
+from kleene.testing.reference_streams import reference_stream
 
 __all__ = [
     "Limits",
@@ -15,5 +16,6 @@ __all__ = [
     "read_case_file",
     "reference_match",
     "reference_results",
+    "reference_stream",
     "run_on_reference",
 ]
