@@ -18,7 +18,8 @@ from tests.optimize.rewrites.matching import logicals
 from tests.optimize.rewrites.nested_disjunctions import nested_disjunction_case
 
 from kleene.optimize.planner import plan_query
-from kleene.optimize.rewrites import REWRITES, rewrite
+from kleene.optimize.rewriting import rewrite
+from kleene.optimize.rules import REWRITES
 from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.logical import Logical
 from kleene.pattern.query import BoundQuery

@@ -28,7 +28,7 @@ from kleene.engine.executors.trees import executor, records
 from kleene.engine.executors.trees.executor import TreeExecutor
 from kleene.engine.state.store import EventStore
 from kleene.kernels.timeline import Timeline
-from kleene.optimize.rewrites import rewrite
+from kleene.optimize.rewriting import rewrite
 from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.building import why_not_trees
 from kleene.optimize.trees.logical import Logical

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from kleene.optimize.cost import cost_of
 from kleene.optimize.cost_lines import cost_of_line
 from kleene.optimize.order import best
-from kleene.optimize.rewrites import rewrite
+from kleene.optimize.rewriting import rewrite
+from kleene.optimize.rules import ORDER_BY_COST, PUSH_EQUIVALENCE
 from kleene.optimize.statistics import Statistics
 from kleene.optimize.trees.all_trees import default_tree
 from kleene.optimize.trees.logical import Logical
@@ -18,9 +19,6 @@ from kleene.plan.costs import Costed
 from kleene.plan.physical import Plan
 from kleene.plan.settings import Settings
 from kleene.plan.trees import TreePlan
-
-# Rules of trees that can be switched off besides the rewrites.
-ORDER_BY_COST = "order_by_cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ def logicals(query: BoundQuery, without: Collection[str] = frozenset()) -> tuple
 
 def chosen_tree(query: BoundQuery, logical: Logical, statistics: Statistics, settings: Settings) -> Chosen:
     """The tree that costs least (Algorithm 5)."""
-    key = query.partition if settings.uses("push_equivalence") else ()
+    key = query.partition if settings.uses(PUSH_EQUIVALENCE) else ()
     if not settings.uses(ORDER_BY_COST):
         plan = default_tree(query, logical, key)
         return Chosen(plan, cost_of(query, plan, statistics))
@@ -62,7 +60,7 @@ def trees(query: BoundQuery, settings: Settings, statistics: Statistics) -> Plan
     keyed = any(each.plan.key for each in made)
     rules = [
         *rewrites,
-        *(["push_equivalence"] if keyed else []),
+        *([PUSH_EQUIVALENCE] if keyed else []),
         *([ORDER_BY_COST] if settings.uses(ORDER_BY_COST) else []),
     ]
     return Plan(query, tuple(each.plan for each in made), rules=tuple(rules), costs=tuple(each.costs for each in made))

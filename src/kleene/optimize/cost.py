@@ -89,12 +89,12 @@ class CostModel:
 
     def __init__(self, known: Known, weights: Weights | None = None) -> None:
         self.known, self.weights = known, weights or CALIBRATED
-        self._counted = bool(known.statistics.cardinalities)
+        self.counted = bool(known.statistics.cardinalities)
 
     def estimate(self, node: trees.Node, *flows: Flow) -> Estimate:
         """What a node does with the records of its children."""
         estimate = self._join(node, *flows) if isinstance(node, JoinNode) else self._other(node, *flows)
-        counted = self.known.cardinality(node) if self._counted else None
+        counted = self.known.cardinality(node) if self.counted else None
         if counted is None:
             return estimate
         tried, made, cost = estimate
@@ -136,10 +136,10 @@ class CostModel:
         SEQ goes through the left records before the right one's start, in what the right one leaves of its window; CONJ
         looks from each side at the other. A hash lookup visits only equal ones.
         """
-        known, weights = self.known, self.weights
+        known, weights, is_sequence = self.known, self.weights, node.kind is Join.SEQ
         share = known.of_all(node.equalities) / known.keys
-        tried = left.card * right.card * share
-        tried = tried / right.size if node.kind is Join.SEQ else 2 * tried
+        pairs = left.card * right.card
+        tried = pairs * share / right.size if is_sequence else 2 * pairs * share
         share *= known.of_all(node.tests)
         cost = 0.0
         for side, absence in node.pushed:
@@ -149,8 +149,8 @@ class CostModel:
             cost += self._searching(left.card if side is Side.LEFT else right.card, absence.conditions)
         size = left.size + right.size
         # CONJ: the same for each of the ways to interleave them, (kL-1)!(kR-1)!/(k-1)! · k!/(kL! kR!).
-        ordered = _ordered(left.size, right.size) if node.kind is Join.SEQ else size / (left.size * right.size)
-        made = Flow(min(left.card * right.card * ordered * share, MOST), size)
+        ordered = _ordered(left.size, right.size) if is_sequence else size / (left.size * right.size)
+        made = Flow(min(pairs * ordered * share, MOST), size)
         cost += self._looking(tried, len(node.tests)) + weights.output * made.card
         if weights.record:
             cost += self._kept((node.left, node.right), (left, right))

@@ -10,10 +10,11 @@ where that is cheaper. With that choice made the records of a set do not depend 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf
+from operator import itemgetter
 
 from kleene.optimize.cost import Weights
 from kleene.optimize.statistics import Statistics
@@ -118,28 +119,36 @@ class _Search:
         table = {1 << number: part for number, part in enumerate(below)}
         any_order = len(below) <= MOST_IN_ANY_ORDER
         for own in _sets(parts, any_order=any_order):
-            cheapest, least = None, inf
-            for one, other in splits(parts, own, any_order=any_order):
-                left, right = table.get(one), table.get(other)
-                # No join costs less than nothing.
-                if left is None or right is None or left.cost + right.cost >= least:
-                    continue
-                for tree in self._joins(parts, left, right, other):
-                    if tree.cost < least:
-                        cheapest, least = tree, tree.cost * _ROUNDING
-            if cheapest is not None:
-                table[own] = cheapest
-        last = [
-            tree
-            for one, other in splits(parts, parts.every, any_order=any_order)
-            if one in table and other in table
-            for tree in self._joins(parts, table[one], table[other], other)
-        ]
-        return sorted(last, key=lambda tree: tree.cost)[:2]
+            found = self._cheapest(1, parts, splits(parts, own, any_order=any_order), table)
+            if found:
+                table[own] = found[0]
+        return self._cheapest(2, parts, splits(parts, parts.every, any_order=any_order), table)
 
-    def _joins(self, parts: Parts, left: Subtree, right: Subtree, right_set: int) -> list[Subtree]:
-        first = (right_set & -right_set).bit_length() - 1
-        return self.builder.joins(parts, left, right, first, self.low)
+    def _cheapest(
+        self, count: int, parts: Parts, sides: Iterable[tuple[int, int]], table: Mapping[int, Subtree]
+    ) -> list[Subtree]:
+        """The cheapest trees that join two sides, so many at most, the best first."""
+        floors = [
+            (left.cost + right.cost, one, other)
+            for one, other in sides
+            if (left := table.get(one)) is not None and (right := table.get(other)) is not None
+        ]
+        model = self.builder.model
+        found: list[Subtree] = []
+        least, records = inf, 0.0
+        for floor, one, other in sorted(floors, key=itemgetter(0)):
+            # A join costs its sides and its records at least, and these are the same for all, unless some were counted.
+            if floor + records >= least:
+                break
+            first = (other & -other).bit_length() - 1
+            for tree in self.builder.joins(parts, table[one], table[other], first, self.low):
+                if tree.cost < least:
+                    place = next((n for n, each in enumerate(found) if tree.cost < each.cost * _ROUNDING), len(found))
+                    found.insert(place, tree)
+                    del found[count:]
+                    least = found[-1].cost * _ROUNDING if len(found) == count else inf
+                    records = 0.0 if model.counted else model.weights.output * tree.flow.card
+        return found
 
 
 def _sets(parts: Parts, *, any_order: bool) -> Iterator[int]:

@@ -15,10 +15,11 @@ from tests.optimize.rewrites.common_parts import common_case
 from tests.optimize.rewrites.matching import bound_case, logicals, matches
 
 from kleene.errors import ClosureCondition
-from kleene.optimize.rewrites import REWRITES, rewrite
 from kleene.optimize.rewrites.complexity import Complexity, complexity
 from kleene.optimize.rewrites.merging import Merging, merged
 from kleene.optimize.rewrites.renaming import meaning, renamed
+from kleene.optimize.rewriting import rewrite
+from kleene.optimize.rules import REWRITES
 from kleene.optimize.trees.all_trees import default_tree
 from kleene.optimize.trees.logical import Logical
 from kleene.pattern import Query

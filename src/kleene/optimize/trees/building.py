@@ -136,7 +136,8 @@ class TreeBuilder:
         pushed = tuple([(side, between.site) for side, between in negated])
         equalities, tests = self._tests(looked_up), self._tests(here ^ looked_up)
         node = JoinNode(kind, left.node, right.node, equalities, tests, pushed)
-        return self._over((left, right), node, bound, always, tested)
+        _, flow, cost = self.model.estimate(node, left.flow, right.flow)
+        return Subtree(node, flow, left.cost + right.cost + cost, bound, always, tested)
 
     def union(self, parts: tuple[Subtree, ...]) -> Subtree:
         bound = below = 0
@@ -157,10 +158,8 @@ class TreeBuilder:
         return self._over((child,), NegNode(child.node, negation.site), child.bound, child.always, child.tested)
 
     def _over(self, below: tuple[Subtree, ...], node: Node, bound: int, always: int, tested: int) -> Subtree:
-        _, flow, cost = self.model.estimate(node, *[child.flow for child in below])
-        for child in below:
-            cost += child.cost
-        return Subtree(node, flow, cost, bound, always, tested)
+        _, flow, cost = self.model.estimate(node, *(child.flow for child in below))
+        return Subtree(node, flow, sum(child.cost for child in below) + cost, bound, always, tested)
 
     # Sequences -------------------------------------------------------------------------------------------------------
 
