@@ -1,10 +1,8 @@
 """The nodes of a tree, built from the leaves up (ZStream §4): each tests what it is the first to know enough for.
 
-A test stands at the lowest node that binds its variables. Within a disjunction that is right only for what holds where
-the variables are absent; what does not is tested above it, on the records of all its branches. NSEQ looks for a negated
-event beside one neighbour, so what it compares must be known on that side (§4.4.2). What knows less stands higher: NEG
-and KSEQ above the join of the neighbours, or on whole records. A negation or a closure of a branch that stands on top
-finds no variable of its gap in the records of the others, which it leaves alone.
+NSEQ looks for a negated event beside one neighbour, so what it compares must be known on that side (§4.4.2). What knows
+less stands higher: NEG and KSEQ above the join of the neighbours, or on whole records. A negation or a closure of a
+branch that stands on top finds no variable of its gap in the records of the others, which it leaves alone.
 """
 
 from __future__ import annotations
@@ -20,11 +18,9 @@ from kleene.optimize.statistics import Known, Statistics
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
 from kleene.optimize.trees.parts import Between, Parts, all_parts
-from kleene.optimize.trees.placing import fits_leaf, is_lookup, unless_implied
-from kleene.pattern.expressions import Clause, variables
-from kleene.pattern.nodes import Component, ComponentKind, Disjunction, Leaf, Pattern, components
+from kleene.optimize.trees.placing import ClausePlaces
+from kleene.pattern.nodes import Component, ComponentKind, components
 from kleene.pattern.query import BoundQuery
-from kleene.plan.check_trees import holds_when_absent
 from kleene.plan.physical import Scan
 from kleene.plan.trees import (
     GroupNode,
@@ -38,6 +34,7 @@ from kleene.plan.trees import (
     UnionNode,
     absences,
 )
+from kleene.plan.trees import bound as bound_by
 
 # An event's places are bits of one integer.
 MOST_COMPONENTS = 60
@@ -101,13 +98,7 @@ class TreeBuilder:
         known = Known(statistics or Statistics(), (*query.components, *components(logical.pattern)), self.key)
         self.model = CostModel(known, weights)
         self.parts = all_parts(logical, self.key)
-        present = {c.variable: c for c in components(logical.pattern) if not c.negated}
-        self._bits = {name: 1 << number for number, name in enumerate(present)}
-        self._clauses = unless_implied(logical.positive, self.key)
-        self._needs = tuple(map(self._needed, self._clauses))
-        self._lookups = sum(1 << n for n, c in enumerate(self._clauses) if is_lookup(c, present, query.schema))
-        self._known: dict[int, int] = {}
-        self._listed: dict[int, tuple[Clause, ...]] = {}
+        self._clauses = ClausePlaces(logical, self.key, query.schema)
         places = {component: place for place, component in enumerate(components(logical.pattern))}
         every = (between for parts in self.parts.values() for between in parts.between)
         # What is negated and what is grouped, in the order of the text.
@@ -116,25 +107,21 @@ class TreeBuilder:
     # Nodes -----------------------------------------------------------------------------------------------------------
 
     def leaf(self, component: Component) -> Subtree:
-        bit = self._bits[component.variable]
-        tested = 0
-        for number, needed in enumerate(self._needs):
-            if needed == bit and fits_leaf(self._clauses[number], component):
-                tested |= 1 << number
-        clauses = self._tests(tested)
+        bit, tested = self._clauses.bits((component.variable,)), self._clauses.at_leaf(component)
+        clauses = self._clauses.listed(tested)
         single = component.kind is ComponentKind.SINGLE
         node = LeafNode(Scan(component, clauses)) if single else LeafNode(Scan(component), clauses)
         return self._over((), node, bit, bit, tested)
 
     def join(self, kind: Join, left: Subtree, right: Subtree, negated: Iterable[tuple[Side, Between]] = ()) -> Subtree:
-        bound, always = left.bound | right.bound, left.always | right.always
-        tested = self._known_with(bound)
+        clauses, bound, always = self._clauses, left.bound | right.bound, left.always | right.always
+        tested = clauses.known_with(bound)
         here = tested & ~(left.tested | right.tested)
-        looked_up = here & self._lookups
+        looked_up = here & clauses.lookups
         if looked_up and always != bound:
-            looked_up &= self._known_with(always)
+            looked_up &= clauses.known_with(always)
+        equalities, tests = clauses.listed(looked_up), clauses.listed(here ^ looked_up)
         pushed = tuple([(side, between.site) for side, between in negated])
-        equalities, tests = self._tests(looked_up), self._tests(here ^ looked_up)
         node = JoinNode(kind, left.node, right.node, equalities, tests, pushed)
         _, flow, cost = self.model.estimate(node, left.flow, right.flow)
         return Subtree(node, flow, left.cost + right.cost + cost, bound, always, tested)
@@ -143,14 +130,14 @@ class TreeBuilder:
         bound = below = 0
         for part in parts:
             bound, below = bound | part.bound, below | part.tested
-        tested = self._known_with(bound)
-        node = UnionNode(tuple(part.node for part in parts), self._tests(tested & ~below))
+        tested = self._clauses.known_with(bound)
+        node = UnionNode(tuple(part.node for part in parts), self._clauses.listed(tested & ~below))
         return self._over(parts, node, bound, 0, tested)
 
     def group(self, child: Subtree, closure: Between) -> Subtree:
-        bound = child.bound | self._bits[closure.component.variable]
-        tested = self._known_with(bound)
-        site, tests = closure.site, self._tests(tested & ~child.tested)
+        bound = child.bound | self._clauses.bits((closure.component.variable,))
+        tested = self._clauses.known_with(bound)
+        site, tests = closure.site, self._clauses.listed(tested & ~child.tested)
         node = GroupNode(child.node, site.scan, site.gap, site.conditions, tests)
         return self._over((child,), node, bound, child.always, tested)
 
@@ -186,7 +173,7 @@ class TreeBuilder:
     ) -> tuple[Where, ...]:
         if not between.movable or (low is not None and between.component.variable not in low):
             return (Where.TOP,)
-        needed = sum(self._bits[name] for name in between.named)
+        needed = self._clauses.bits(between.named)
         sides = [(Where.RIGHT, right.bound), (Where.LEFT, left.bound)] if between.component.negated else []
         sides.append((Where.JOIN, left.bound | right.bound))
         found = tuple(where for where, bound in sides if not needed & ~bound)
@@ -195,14 +182,8 @@ class TreeBuilder:
     def topped(self, tree: Subtree) -> Subtree:
         """With all that does not stand in it yet, looked at on whole records."""
         standing = {absence.scan.component for absence in absences(tree.node)}
-        return self._above(
-            tree,
-            [
-                between
-                for between in self.between
-                if between.component not in standing and not tree.bound & self._bits.get(between.component.variable, 0)
-            ],
-        )
+        grouped = {component for component in bound_by(tree.node) if component.kind is ComponentKind.CLOSURE}
+        return self._above(tree, [each for each in self.between if each.component not in standing | grouped])
 
     def _above(self, tree: Subtree, above: list[Between]) -> Subtree:
         """Groups first, since they may be neighbours of what is negated."""
@@ -216,53 +197,6 @@ class TreeBuilder:
 
     def plan(self, tree: Subtree) -> tuple[TreePlan, float]:
         """A whole tree with its cost; what no node of it could test is tested after it."""
-        every = (1 << len(self._clauses)) - 1
-        after = self._tests(every & ~tree.tested)
+        after = self._clauses.listed(self._clauses.every & ~tree.tested)
         plan = TreePlan(self.logical.pattern, tree.node, self.key, after, self.logical.aliases)
         return plan, tree.cost + self.model.after(tree.flow, plan)
-
-    # Clauses ---------------------------------------------------------------------------------------------------------
-
-    def _needed(self, clause: Clause) -> int:
-        """The variables that must be bound where a clause is tested."""
-        named = sum(self._bits.get(name, 0) for name in variables(clause))
-        pattern = self.logical.pattern
-        if not named or holds_when_absent(clause):
-            return named
-        # Above the outermost disjunction of which one branch has all its variables: the other branches lack them.
-        while not isinstance(pattern, Leaf):
-            part = next((part for part in pattern.parts if not named & ~self._variables(part)), None)
-            if part is None:
-                break
-            if isinstance(pattern, Disjunction):
-                closures = (c.variable for c in components(pattern) if c.kind is ComponentKind.CLOSURE)
-                return named | (self._variables(pattern) & ~sum(self._bits.get(name, 0) for name in closures))
-            pattern = part
-        return named
-
-    def _variables(self, pattern: Pattern) -> int:
-        return sum(self._bits.get(component.variable, 0) for component in components(pattern))
-
-    def _known_with(self, bound: int) -> int:
-        """The clauses that can be tested where these variables are bound."""
-        found = self._known.get(bound)
-        if found is None:
-            found, bit = 0, 1
-            for needed in self._needs:
-                if needed and needed & bound == needed:
-                    found |= bit
-                bit <<= 1
-            self._known[bound] = found
-        return found
-
-    def _tests(self, chosen: int) -> tuple[Clause, ...]:
-        if not chosen:
-            return ()
-        found = self._listed.get(chosen)
-        if found is None:
-            clauses, rest = [], chosen
-            while rest:
-                clauses.append(self._clauses[(rest & -rest).bit_length() - 1])
-                rest &= rest - 1
-            found = self._listed[chosen] = tuple(clauses)
-        return found

@@ -54,48 +54,57 @@ class Parts:
 
 
 def all_parts(logical: Logical, key: tuple[str, ...]) -> dict[Pattern, Parts]:
-    """Of every sequence and conjunction in a pattern."""
+    """The parts of every sequence and conjunction in a pattern."""
     every = tuple(components(logical.pattern))
     present = frozenset(component.variable for component in every if not component.negated)
-    sites = {c.variable: _conditions(c, logical, key) for c in every if _is_between(c)}
-    named = {name: (frozenset().union(*map(variables, said)) & present) - {name} for name, said in sites.items()}
-    # Groups by which the members of others are chosen are made on top, in the order of the text.
-    chosen_by = frozenset(name for c in every if c.variable in named and not c.negated for name in named[c.variable])
+    conditions, named = {}, {}
+    for component in filter(_is_between, every):
+        name = component.variable
+        said = logical.negative if component.negated else logical.members
+        conditions[name] = unless_implied(said.get(name, ()), key)
+        named[name] = (frozenset().union(*map(variables, conditions[name])) & present) - {name}
+    closures = (c.variable for c in every if _is_between(c) and not c.negated)
+    chosen_by = frozenset(name for closure in closures for name in named[closure])
+    return dict(_Dividing(conditions, named, chosen_by).of(logical.pattern, in_conjunction=False))
 
-    def parts_of(pattern: Sequence, *, in_conjunction: bool) -> Parts:
-        joined = tuple(part for part in pattern.parts if not _stands_between(part))
+
+@dataclass(frozen=True, slots=True)
+class _Dividing:
+    # By negated class or closure: its conditions, and the other variables that these name.
+    conditions: Mapping[str, tuple[Clause, ...]]
+    named: Mapping[str, frozenset[str]]
+    # Closures by whose groups the members of another are chosen: groups are then made on top, in the order of the text.
+    chosen_by: frozenset[str]
+
+    def of(self, pattern: Pattern, *, in_conjunction: bool) -> Iterator[tuple[Pattern, Parts]]:
+        if isinstance(pattern, Leaf):
+            return
+        if isinstance(pattern, Sequence):
+            yield pattern, self._sequence(pattern, in_conjunction=in_conjunction)
+        elif isinstance(pattern, Conjunction):
+            yield pattern, Parts(Join.CONJ, pattern.parts)
+        for part in pattern.parts:
+            yield from self.of(part, in_conjunction=in_conjunction or isinstance(pattern, Conjunction))
+
+    def _sequence(self, pattern: Sequence, *, in_conjunction: bool) -> Parts:
+        joined = tuple(part for part in pattern.parts if not isinstance(part, Leaf) or not _is_between(part.component))
         own = {component.variable for component in components(pattern)}
-        closed = {after for after, component, _ in _gaps(pattern) if not component.negated}
-        found = []
-        for after, component, gap in _gaps(pattern):
+        gaps = tuple(_gaps(pattern))
+        closed = {after for after, component, _ in gaps if not component.negated}
+        between = []
+        for after, component, gap in gaps:
             name = component.variable
             # At an end the bound is that of the whole match.
-            movable = 0 < after < len(joined) and named[name] <= own
+            movable = 0 < after < len(joined) and self.named[name] <= own
             if component.negated:
                 # Beside a closure the neighbour is known when the group is.
                 movable &= after not in closed
             else:
                 # Under a conjunction an event of the group may still be used elsewhere: then it is no member.
-                movable &= not in_conjunction and name not in chosen_by
-            found.append(Between(Site(Scan(component), gap, sites[name]), after, named[name], movable))
-        return Parts(Join.SEQ, joined, tuple(found))
-
-    def walk(pattern: Pattern, *, in_conjunction: bool) -> Iterator[tuple[Pattern, Parts]]:
-        if isinstance(pattern, Leaf):
-            return
-        if isinstance(pattern, Sequence):
-            yield pattern, parts_of(pattern, in_conjunction=in_conjunction)
-        elif isinstance(pattern, Conjunction):
-            yield pattern, Parts(Join.CONJ, pattern.parts)
-        for part in pattern.parts:
-            yield from walk(part, in_conjunction=in_conjunction or isinstance(pattern, Conjunction))
-
-    return dict(walk(logical.pattern, in_conjunction=False))
-
-
-def _conditions(component: Component, logical: Logical, key: tuple[str, ...]) -> tuple[Clause, ...]:
-    said = logical.negative if component.negated else logical.members
-    return unless_implied(said.get(component.variable, ()), key)
+                movable &= not in_conjunction and name not in self.chosen_by
+            site = Site(Scan(component), gap, self.conditions[name])
+            between.append(Between(site, after, self.named[name], movable))
+        return Parts(Join.SEQ, joined, tuple(between))
 
 
 # Gaps --------------------------------------------------------------------------------------------------------------
@@ -110,10 +119,6 @@ def _gaps(sequence: Sequence) -> Iterator[tuple[int, Component, Gap]]:
             continue
         before, behind = reversed(sequence.parts[:place]), sequence.parts[place + 1 :]
         yield after, part.component, Gap(_nearest(before), _nearest(behind))
-
-
-def _stands_between(part: Pattern) -> bool:
-    return isinstance(part, Leaf) and _is_between(part.component)
 
 
 def _is_between(component: Component) -> bool:
