@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 from kleene.engine.engine import Engine
 from kleene.evaluation import evaluate
 from kleene.frames.arrow import schema_on
-from kleene.optimize.planner import RULES
+from kleene.optimize.rules import LINE_RULES
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
 
-ALL_RULES = frozenset(name for name, _ in RULES)
+ALL_RULES = frozenset(name for name, _ in LINE_RULES)
 
 
 class NotCompiled(Exception):

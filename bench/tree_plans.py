@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,13 +17,12 @@ from kleene.frames.numbers import to_numpy
 from kleene.optimize import fingerprints
 from kleene.optimize.cost import cost_of
 from kleene.optimize.statistics import Statistics
-from kleene.optimize.trees.building import build
+from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.options import options
-from kleene.optimize.trees.shape import Order, Shape, Where
-from kleene.optimize.trees.shapes import left_deep, right_deep, shaped
 from kleene.pattern.expressions import Attribute, Clause, Comparison
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
+from kleene.plan.explain_trees import print_tree
 from kleene.plan.physical import AutomatonPlan, Plan, Scan, SequencePlan
 from kleene.plan.settings import Adapting, ExecutorKind, Settings
 from kleene.plan.trees import TreePlan
@@ -35,14 +34,21 @@ LEAST, MOST = 2_000, 100_000
 # All ways must give the same matches: of so many events at least, and of more while there are not so many matches.
 COMPARED, ENOUGH = 500, 1_000
 
-THREE: dict[str, Order] = {"left-deep": left_deep(3), "right-deep": right_deep(3)}
+# Trees as they are printed, over the classes of a query by number.
+THREE = {"left-deep": "SEQ(SEQ({0}, {1}), {2})", "right-deep": "SEQ({0}, SEQ({1}, {2}))"}
 # The paper's four shapes (§6.2), and the fifth that four neighbours can have.
-FOUR: dict[str, Order] = {
-    "left-deep": left_deep(4),
-    "right-deep": right_deep(4),
-    "bushy": ((0, 1), (2, 3)),
-    "inner": (0, ((1, 2), 3)),
-    "inner left": ((0, (1, 2)), 3),
+FOUR = {
+    "left-deep": "SEQ(SEQ(SEQ({0}, {1}), {2}), {3})",
+    "right-deep": "SEQ({0}, SEQ({1}, SEQ({2}, {3})))",
+    "bushy": "SEQ(SEQ({0}, {1}), SEQ({2}, {3}))",
+    "inner": "SEQ({0}, SEQ(SEQ({1}, {2}), {3}))",
+    "inner left": "SEQ(SEQ({0}, SEQ({1}, {2})), {3})",
+}
+# Query 7's two plans (§6.4), and NSEQ beside the left neighbour, which the paper does not measure.
+NEGATIONS = {
+    "NSEQ": "SEQ({0}, NSEQ(!{1}, {2}))",
+    "NSEQ left": "SEQ(NSEQ({0}, !{1}), {2})",
+    "NEG on top": "NEG(SEQ({0}, {2}), !{1})",
 }
 PAPERS_FOUR = ("left-deep", "right-deep", "bushy", "inner")
 
@@ -66,25 +72,16 @@ class Way:
         return tree
 
 
-def of_shape(query: BoundQuery, shape: Shape | None) -> Way:
-    """A tree that stays as it is."""
+def trees(query: BoundQuery, orders: Mapping[str, str]) -> dict[str, Way]:
+    """Trees that stay as they are."""
     (logical,) = options(query)
-    plan = check(Plan(query, (build(query, logical, shape),)))
-    return Way(query, Settings(executor=ExecutorKind.TREES, adapting=Adapting(on=False)), plan)
-
-
-def trees(query: BoundQuery, orders: Mapping[str, Order]) -> dict[str, Way]:
-    (logical,) = options(query)
-    return {name: of_shape(query, shaped(logical, order, query.partition)) for name, order in orders.items()}
-
-
-def negations(query: BoundQuery) -> dict[str, Way]:
-    """Query 7's two plans (§6.4), and NSEQ beside the left neighbour, which the paper does not measure."""
-    (logical,) = options(query)
-    shape = shaped(logical, left_deep(2), query.partition)
-    assert shape is not None
-    places = {"NSEQ": Where.RIGHT, "NSEQ left": Where.LEFT, "NEG on top": Where.TOP}
-    return {name: of_shape(query, replace(shape, negations=(where,))) for name, where in places.items()}
+    found = {print_tree(tree.root): tree for tree in all_trees(query, logical)}
+    classes = [component.variable for component in query.components]
+    settings = Settings(executor=ExecutorKind.TREES, adapting=Adapting(on=False))
+    return {
+        name: Way(query, settings, check(Plan(query, (found[order.format(*classes)],))))
+        for name, order in orders.items()
+    }
 
 
 def lines(query: BoundQuery) -> dict[str, Way]:

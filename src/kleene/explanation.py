@@ -129,7 +129,7 @@ def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> P
 def _rules(query: BoundQuery, plan: Plan, settings: Settings) -> tuple[Sequence[str], frozenset[str]]:
     """The optimiser rules for this kind of plan, and those that were switched on and changed nothing."""
     if not any(isinstance(alternative, TreePlan) for alternative in plan.alternatives):
-        return LINE_RULES, idle_rules(query, settings)
+        return tuple(name for name, _ in LINE_RULES), idle_rules(query, settings)
     return TREE_RULES, frozenset(name for name in TREE_RULES if settings.uses(name) and name not in plan.rules)
 
 

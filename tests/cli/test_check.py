@@ -204,7 +204,7 @@ def test_explain_without_rules(kleene: Kleene) -> None:
     assert (wrong.code, wrong.out) == (2, "")
     said = " ".join(wrong.err.split())
     assert "there is no rule `push_windows`; did you mean `push_window`?" in said
-    assert "the rules are push_simple_predicates, push_equivalence" in said
+    assert "the rules are flatten, drop_impossible" in said
 
 
 def test_explain_as_a_picture(kleene: Kleene) -> None:

@@ -19,7 +19,8 @@ from kleene.errors import KleeneError
 from kleene.frames.arrow import schema_on
 from kleene.frames.outputs import Outputs
 from kleene.frames.streams import to_table
-from kleene.optimize.planner import RULES, plan_query
+from kleene.optimize.planner import plan_query
+from kleene.optimize.rules import LINE_RULES
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Plan
@@ -31,8 +32,8 @@ from kleene.testing.reference_outputs import table_outputs
 
 SETTINGS = [
     Settings(),
-    *(Settings(without=frozenset({name})) for name, _ in RULES),
-    Settings(without=frozenset(dict(RULES))),
+    *(Settings(without=frozenset({name})) for name, _ in LINE_RULES),
+    Settings(without=frozenset(dict(LINE_RULES))),
 ]
 
 

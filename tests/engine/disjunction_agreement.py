@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tests.engine.agreement import Pair, at_once, content, eager_rebuilding, in_pieces, pair_of
-from tests.engine.tree_agreement import MOST_SHAPES, changing, forgetful
+from tests.engine.tree_agreement import MOST_TREES, changing, forgetful
 from tests.optimize.rewrites.matching import logicals
 from tests.optimize.rewrites.nested_disjunctions import nested_disjunction_case
 
 from kleene.optimize.planner import plan_query
-from kleene.optimize.rewrites import REWRITES, rewrite
-from kleene.optimize.trees.building import build
+from kleene.optimize.rewriting import rewrite
+from kleene.optimize.rules import REWRITES
+from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.logical import Logical
-from kleene.optimize.trees.shapes import all_shapes
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
 from kleene.plan.physical import Plan
@@ -65,18 +65,18 @@ def plans_of(query: BoundQuery, draw: random.Random, *, more: bool) -> list[Plan
     found = [plan_query(query), all_on]
     found += [plan_query(query, Settings(without=frozenset(names), executor=ExecutorKind.TREES)) for names in off]
     if used:
-        found.append(_in_random_shapes(query, [option for option, _ in rewritten], draw))
+        found.append(_in_random_order(query, [option for option, _ in rewritten], draw))
     if more:
-        found.append(_in_random_shapes(query, whole, draw))
+        found.append(_in_random_order(query, whole, draw))
     if more and len(used) > 1:
         without = {draw.choice(used)}
-        found.append(_in_random_shapes(query, [rewrite(option, query, without)[0] for option in whole], draw))
+        found.append(_in_random_order(query, [rewrite(option, query, without)[0] for option in whole], draw))
     return list({plan.alternatives: plan for plan in found}.values())
 
 
-def _in_random_shapes(query: BoundQuery, parts: Sequence[Logical], draw: random.Random) -> Plan:
-    shapes = (draw.choice(list(islice(all_shapes(part, query.partition), MOST_SHAPES))) for part in parts)
-    return check(Plan(query, tuple(build(query, *each) for each in zip(parts, shapes, strict=True))))
+def _in_random_order(query: BoundQuery, parts: Sequence[Logical], draw: random.Random) -> Plan:
+    trees = (draw.choice(list(islice(all_trees(query, part), MOST_TREES))) for part in parts)
+    return check(Plan(query, tuple(trees)))
 
 
 def compare_pair(pair: Pair, draw: random.Random, counted: Counted) -> None:

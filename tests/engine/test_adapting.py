@@ -19,8 +19,7 @@ from kleene.engine.output.outputs import EngineOutputs
 from kleene.frames.arrow import schema_on
 from kleene.optimize.choosing import logicals
 from kleene.optimize.statistics import Statistics, scaled
-from kleene.optimize.trees.building import build
-from kleene.optimize.trees.shapes import all_shapes
+from kleene.optimize.trees.all_trees import all_trees
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
 from kleene.plan.program import NotCompilable
@@ -190,5 +189,4 @@ def _restlessly(pair: Pair, draw: random.Random) -> int:
 
 
 def _some_plans(query: BoundQuery, part: Any) -> Iterator[TreePlan]:
-    for shape in islice(all_shapes(part, query.partition), 40):
-        yield build(query, part, shape)
+    return islice(all_trees(query, part), 40)

@@ -28,12 +28,11 @@ from kleene.engine.executors.trees import executor, records
 from kleene.engine.executors.trees.executor import TreeExecutor
 from kleene.engine.state.store import EventStore
 from kleene.kernels.timeline import Timeline
-from kleene.optimize.rewrites import rewrite
-from kleene.optimize.trees.building import build, why_not_trees
+from kleene.optimize.rewriting import rewrite
+from kleene.optimize.trees.all_trees import all_trees
+from kleene.optimize.trees.building import why_not_trees
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
-from kleene.optimize.trees.shape import Shape
-from kleene.optimize.trees.shapes import all_shapes
 from kleene.pattern.nodes import Pattern
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check as check_plan
@@ -42,9 +41,9 @@ from kleene.plan.settings import Adapting, Settings
 from kleene.plan.trees import Alias, TreePlan
 from kleene.testing.generators import GeneratedCase
 
-# Of a query with more plans than this, so many are drawn; all its shapes are known up to here.
+# Of a query with more plans than this, so many are drawn; all its trees are known up to here.
 MOST_PLANS = 60
-MOST_SHAPES = 2_000
+MOST_TREES = 2_000
 # Disjunctions whose branches begin or end alike, which rewrites make one of.
 COMMON = "common parts"
 # What random queries come to too rarely.
@@ -103,20 +102,16 @@ class Counted:
 
 
 def all_plans(query: BoundQuery, draw: random.Random) -> list[Plan]:
-    """Every shape of each option of a query in some plan; of too many, some."""
-    found = options(query)
-    shapes = [_shapes(option, query) for option in found]
-    number = max(map(len, shapes))
-    for listed in shapes:
+    """Every tree of each option of a query in some plan; of too many, some."""
+    found = [_trees(option, query) for option in options(query)]
+    number = max(map(len, found))
+    for listed in found:
         draw.shuffle(listed)
-    return [
-        _plan(query, found, [listed[place % len(listed)] for listed in shapes])
-        for place in range(min(number, MOST_PLANS))
-    ]
+    return [_plan(query, [listed[place % len(listed)] for listed in found]) for place in range(min(number, MOST_PLANS))]
 
 
 def rewritten_plans(query: BoundQuery, draw: random.Random, number: int) -> list[Plan]:
-    """So many plans, in random shapes, of what the rewrites make of a query; none when they leave it as it is.
+    """So many plans, of random trees, of what the rewrites make of a query; none when they leave it as it is.
 
     Disjunctions of whole patterns stay together where they can, so that their branches can be merged.
     """
@@ -126,18 +121,18 @@ def rewritten_plans(query: BoundQuery, draw: random.Random, number: int) -> list
         if any(used for _, used in made):
             changed.append(tuple(option for option, _ in made))
     return [
-        _plan(query, found, [draw.choice(_shapes(option, query)) for option in found])
+        _plan(query, [draw.choice(_trees(option, query)) for option in found])
         for found in changed
         for _ in range(number)
     ]
 
 
-def _shapes(option: Logical, query: BoundQuery) -> list[Shape | None]:
-    return list(islice(all_shapes(option, query.partition), MOST_SHAPES))
+def _trees(option: Logical, query: BoundQuery) -> list[TreePlan]:
+    return list(islice(all_trees(query, option), MOST_TREES))
 
 
-def _plan(query: BoundQuery, found: Sequence[Logical], shapes: Sequence[Shape | None]) -> Plan:
-    return check_plan(Plan(query, tuple(build(query, *each) for each in zip(found, shapes, strict=True))))
+def _plan(query: BoundQuery, trees: Sequence[TreePlan]) -> Plan:
+    return check_plan(Plan(query, tuple(trees)))
 
 
 # Runs ----------------------------------------------------------------------------------------------------------------

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from kleene.optimize.merge_runs import merge_runs
-from kleene.optimize.planner import RULES, LinePlan, Rule, basic_plan, plan_query
+from kleene.optimize.planner import basic_plan, plan_query
 from kleene.optimize.push_equivalence import push_equivalence, push_other_equivalences
 from kleene.optimize.push_negation import push_negation
 from kleene.optimize.push_simple_predicates import push_simple_predicates
 from kleene.optimize.push_to_construction import push_to_construction
 from kleene.optimize.push_to_edges import push_to_edges
 from kleene.optimize.push_window import push_window
+from kleene.optimize.rules import LINE_RULES, LinePlan, LineRule
 from kleene.pattern import Query
 from kleene.pattern.expressions import Clause
 from kleene.pattern.printing import print_clause
@@ -33,7 +34,7 @@ WITHIN 10
 Shown = dict[str, list[str]]
 
 
-def made(text: str, *rules: Rule) -> tuple[AutomatonPlan, BoundQuery]:
+def made(text: str, *rules: LineRule) -> tuple[AutomatonPlan, BoundQuery]:
     """The basic plan of a query with one alternative, after these rules."""
     query = Query(text).bind()
     plan: LinePlan = basic_plan(query, query.alternatives[0])
@@ -247,7 +248,7 @@ def test_all_rules_together() -> None:
 def test_every_rule_leaves_a_plan_that_is_checked() -> None:
     query = Query(STOCK).bind()
     plan: LinePlan = basic_plan(query, query.alternatives[0])
-    for _, rule in RULES:
+    for _, rule in LINE_RULES:
         plan = rule(plan, query)
         check(Plan(query, (plan,)))
 

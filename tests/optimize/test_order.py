@@ -8,27 +8,27 @@ from itertools import islice
 from math import inf
 
 import pytest
+from tests.optimize.trees.printed import tree
 from tests.timing import quickest
 
 from kleene.errors import QueryError
 from kleene.optimize import fingerprints
 from kleene.optimize.cost import Weights, cost_of
-from kleene.optimize.order import SearchResult, best
+from kleene.optimize.order import best
 from kleene.optimize.planner import plan_query
 from kleene.optimize.statistics import Statistics
-from kleene.optimize.trees.building import build
+from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
-from kleene.optimize.trees.shape import Shape, Where
-from kleene.optimize.trees.shapes import all_shapes
 from kleene.pattern import Query
 from kleene.pattern.nodes import components
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.plan.explain import way
+from kleene.plan.explain_trees import print_tree
 from kleene.plan.physical import Scan
 from kleene.plan.settings import ExecutorKind, Settings
-from kleene.plan.trees import Alternative, walk
+from kleene.plan.trees import Alternative, JoinNode, TreePlan, walk
 from kleene.testing.generators import random_case, schema_of
 
 SCHEMA = Schema(
@@ -85,16 +85,15 @@ def random_statistics(
     selectivities = {fingerprints.of_clause(c, every): 10 ** chance.uniform(-3, 0) for c in clauses}
     cardinalities = {}
     if counted:
-        for shape in list(all_shapes(logical, query.partition))[:5]:
-            plan = build(query, logical, shape)
+        for plan in islice(all_trees(query, logical), 5):
             for node in walk(plan.root):
                 if chance.random() < 0.3:
                     cardinalities[fingerprints.of_node(node, every, plan.key)] = 10 ** chance.uniform(-1, 4)
     return Statistics(rates, selectivities, cardinalities, keys=chance.choice([1.0, 7.0]))
 
 
-def cost(query: BoundQuery, logical: Logical, shape: Shape | None, statistics: Statistics) -> float:
-    return cost_of(query, build(query, logical, shape), statistics, WEIGHTS).total
+def cost(query: BoundQuery, plan: TreePlan, statistics: Statistics) -> float:
+    return cost_of(query, plan, statistics, WEIGHTS).total
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -102,14 +101,14 @@ def test_no_tree_is_cheaper_than_the_one_that_is_found(name: str) -> None:
     query = bound(f"PATTERN {PATTERNS[name]} WITHIN 9")
     chance = random.Random(name)
     for logical in options(query):
-        shapes = list(all_shapes(logical, query.partition))
+        plans = list(all_trees(query, logical))
         for _ in range(5):
             statistics = random_statistics(query, logical, chance)
             found = best(query, logical, statistics, WEIGHTS)
-            cheapest = min(cost(query, logical, shape, statistics) for shape in shapes)
+            cheapest = min(cost(query, plan, statistics) for plan in plans)
             assert found.cost == pytest.approx(cheapest, rel=1e-9)
-            assert found.shape in shapes
-            assert cost(query, logical, found.shape, statistics) == pytest.approx(found.cost, rel=1e-9)
+            assert found.plan in plans
+            assert cost(query, found.plan, statistics) == pytest.approx(found.cost, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -117,15 +116,15 @@ def test_the_runner_up_is_another_tree_that_costs_what_it_says(name: str) -> Non
     query = bound(f"PATTERN {PATTERNS[name]} WITHIN 9")
     chance = random.Random(name)
     for logical in options(query):
-        shapes = list(all_shapes(logical, query.partition))
+        plans = list(all_trees(query, logical))
         statistics = random_statistics(query, logical, chance)
         found = best(query, logical, statistics, WEIGHTS)
-        assert (found.runner_up_cost == inf) == (len(shapes) == 1)
-        if len(shapes) > 1:
-            assert found.runner_up_shape in shapes
-            assert found.runner_up_shape != found.shape
+        assert (found.runner_up_cost == inf) == (found.runner_up is None) == (len(plans) == 1)
+        if found.runner_up is not None:
+            assert found.runner_up in plans
+            assert found.runner_up != found.plan
             assert found.runner_up_cost >= found.cost
-            again = cost(query, logical, found.runner_up_shape, statistics)
+            again = cost(query, found.runner_up, statistics)
             assert again == pytest.approx(found.runner_up_cost, rel=1e-9)
 
 
@@ -137,7 +136,7 @@ def test_counted_records_are_believed_by_the_search_as_by_the_cost(name: str) ->
         for _ in range(5):
             statistics = random_statistics(query, logical, chance, counted=True)
             found = best(query, logical, statistics, WEIGHTS)
-            assert cost(query, logical, found.shape, statistics) == pytest.approx(found.cost, rel=1e-9)
+            assert cost(query, found.plan, statistics) == pytest.approx(found.cost, rel=1e-9)
 
 
 @pytest.mark.parametrize("stratum", ["sequence", "conjunction", "disjunction", "nested", "closure", "negation"])
@@ -151,17 +150,17 @@ def test_no_tree_of_a_random_pattern_is_cheaper(stratum: str) -> None:
         except QueryError:
             continue
         for logical in options(query):
-            shapes = list(islice(all_shapes(logical, query.partition), 201))
-            if len(shapes) > 200:
+            plans = list(islice(all_trees(query, logical), 201))
+            if len(plans) > 200:
                 continue
             statistics = random_statistics(query, logical, chance)
             found = best(query, logical, statistics, WEIGHTS)
-            cheapest = min(cost(query, logical, shape, statistics) for shape in shapes)
+            cheapest = min(cost(query, plan, statistics) for plan in plans)
             assert found.cost == pytest.approx(cheapest, rel=1e-9)
             counted = random_statistics(query, logical, chance, counted=True)
             found = best(query, logical, counted, WEIGHTS)
-            assert cost(query, logical, found.shape, counted) == pytest.approx(found.cost, rel=1e-9)
-            compared += len(shapes) > 1
+            assert cost(query, found.plan, counted) == pytest.approx(found.cost, rel=1e-9)
+            compared += len(plans) > 1
     assert compared > 5
 
 
@@ -172,28 +171,27 @@ def test_a_statistic_that_changes_changes_the_plan() -> None:
     known = {component.variable: component for component in query.components}
     first, second = (fingerprints.of_clause(clause, known) for clause in query.conditions.positive)
     rare = {fingerprints.of_scan(Scan(query.components[0])): 1.0}
-    assert order(best(query, logical, Statistics(selectivities={first: 0.02, second: 1.0}))) == (0, ((1, 2), 3))
-    assert order(best(query, logical, Statistics(selectivities={first: 1.0, second: 0.02}))) == (0, (1, (2, 3)))
-    found = best(query, logical, Statistics(rare, {first: 1.0, second: 1.0}))
-    assert order(found) in ((((0, 1), 2), 3), ((0, 1), (2, 3)))
 
+    def found(statistics: Statistics) -> str:
+        return print_tree(best(query, logical, statistics).plan.root)
 
-def order(found: SearchResult) -> object:
-    assert found.shape is not None
-    return found.shape.order
+    assert found(Statistics(selectivities={first: 0.02, second: 1.0})) == "SEQ(a, SEQ(SEQ(b, c), d))"
+    assert found(Statistics(selectivities={first: 1.0, second: 0.02})) == "SEQ(a, SEQ(b, SEQ(c, d)))"
+    likely = ("SEQ(SEQ(SEQ(a, b), c), d)", "SEQ(SEQ(a, b), SEQ(c, d))")
+    assert found(Statistics(rare, {first: 1.0, second: 1.0})) in likely
 
 
 def test_negation_goes_to_the_cheaper_side() -> None:
     query = bound("PATTERN A a ; !(B b) ; C c WITHIN 9")
     [logical] = options(query)
     a, b, c = (fingerprints.of_scan(Scan(component)) for component in query.components)
-    for rates, where in (({a: 100.0, b: 50.0, c: 2.0}, Where.RIGHT), ({a: 2.0, b: 50.0, c: 100.0}, Where.LEFT)):
+    right, left = "SEQ(a, NSEQ(!b, c))", "SEQ(NSEQ(a, !b), c)"
+    for rates, text in (({a: 100.0, b: 50.0, c: 2.0}, right), ({a: 2.0, b: 50.0, c: 100.0}, left)):
         found = best(query, logical, Statistics(rates))
-        assert found.shape is not None
-        assert found.shape.negations == (where,)
+        assert found.plan == tree(query, text)
         # The same join with the negation elsewhere.
-        assert found.runner_up_shape is not None
-        assert found.runner_up_shape.negations != (where,)
+        assert found.runner_up is not None
+        assert print_tree(found.runner_up.root) != text
 
 
 def test_with_many_negations_each_still_goes_where_it_is_cheaper() -> None:
@@ -202,11 +200,11 @@ def test_with_many_negations_each_still_goes_where_it_is_cheaper() -> None:
     query = bound(names)
     [logical] = options(query)
     found = best(query, logical, Statistics(), WEIGHTS)
-    assert found.shape is not None
-    assert cost(query, logical, found.shape, Statistics()) == pytest.approx(found.cost, rel=1e-9)
-    on_top = Shape(found.shape.order, found.shape.parts, (Where.TOP,) * 5)
-    assert found.cost < cost(query, logical, on_top, Statistics())
-    assert Where.TOP not in found.shape.negations[1:]
+    assert cost(query, found.plan, Statistics()) == pytest.approx(found.cost, rel=1e-9)
+    on_top = next(plan for plan in all_trees(query, logical) if print_tree(plan.root).startswith("NEG(" * 5))
+    assert found.cost < cost(query, on_top, Statistics())
+    pushed = [absence for node in walk(found.plan.root) if isinstance(node, JoinNode) for _, absence in node.pushed]
+    assert {absence.scan.component.variable for absence in pushed} >= {*"dfhj"}
 
 
 def test_a_long_conjunction_is_joined_in_the_order_of_its_text() -> None:
@@ -214,7 +212,7 @@ def test_a_long_conjunction_is_joined_in_the_order_of_its_text() -> None:
     [logical] = options(query)
     statistics = random_statistics(query, logical, random.Random(5))
     found = best(query, logical, statistics, WEIGHTS)
-    assert cost(query, logical, found.shape, statistics) == pytest.approx(found.cost, rel=1e-9)
+    assert cost(query, found.plan, statistics) == pytest.approx(found.cost, rel=1e-9)
 
 
 def test_lists_of_all_kinds_do_not_break_the_search() -> None:

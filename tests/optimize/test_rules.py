@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kleene.optimize.planner import RULES, basic_plan, plan_query
+from kleene.optimize.planner import basic_plan, plan_query
 from kleene.optimize.push_equivalence import push_equivalence, push_other_equivalences
 from kleene.optimize.push_simple_predicates import push_simple_predicates
 from kleene.optimize.push_to_construction import push_to_construction
 from kleene.optimize.push_window import push_window
+from kleene.optimize.rules import LINE_RULES
 from kleene.pattern import Query
 from kleene.pattern.expressions import Clause
 from kleene.pattern.printing import print_clause
@@ -98,13 +99,13 @@ def test_push_window(query: BoundQuery, basic: SequencePlan) -> None:
 
 @pytest.mark.parametrize("name", ["push_to_edges", "push_negation", "merge_runs"])
 def test_rules_of_the_automaton_leave_stacks_alone(name: str, query: BoundQuery, basic: SequencePlan) -> None:
-    assert dict(RULES)[name](basic, query) == basic
+    assert dict(LINE_RULES)[name](basic, query) == basic
 
 
-@pytest.mark.parametrize("name", [name for name, _ in RULES])
+@pytest.mark.parametrize("name", [name for name, _ in LINE_RULES])
 def test_any_rule_can_be_switched_off(name: str, query: BoundQuery) -> None:
     plan = plan_query(query, Settings(without=frozenset({name})))
-    assert plan.rules == tuple(other for other, _ in RULES if other != name)
+    assert plan.rules == tuple(other for other, _ in LINE_RULES if other != name)
 
 
 def test_a_plan_without_a_rule_lacks_what_the_rule_does(query: BoundQuery) -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from kleene.optimize import fingerprints
 from kleene.optimize.statistics import DEFAULTS, Known, Statistics, assumed, changed, merged, scaled
-from kleene.optimize.trees.building import build
+from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.options import options
-from kleene.optimize.trees.shapes import all_shapes
 from kleene.pattern import Query
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Scan
@@ -37,8 +36,7 @@ def root_names(text: str) -> set[str]:
     query = bound(text)
     known = {component.variable: component for component in query.components}
     [logical] = options(query)
-    shapes = all_shapes(logical, query.partition)
-    return {fingerprints.of_node(build(query, logical, shape).root, known, query.partition) for shape in shapes}
+    return {fingerprints.of_node(tree.root, known, query.partition) for tree in all_trees(query, logical)}
 
 
 # Fingerprints ------------------------------------------------------------------------------------------------------

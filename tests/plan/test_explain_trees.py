@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.optimize.trees.printed import default_trees
+from tests.optimize.trees.printed import tree as printed
 
 import kleene
 from kleene.errors import UnknownKind
 from kleene.optimize.planner import plan_query
-from kleene.optimize.trees.building import basic, build
-from kleene.optimize.trees.options import options
-from kleene.optimize.trees.shape import Order, Shape
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Costed, Measured, NodeCost
 from kleene.plan.explain import plan_text
@@ -29,13 +28,10 @@ def bound(text: str) -> BoundQuery:
     return kleene.query(text).bind(checking=True)
 
 
-def tree(text: str, order: Order | None = None) -> Plan:
-    """A query as trees in their default shape, or its one part in a given one."""
+def tree(text: str, shown: str | None = None) -> Plan:
+    """A query as the trees that need no statistics, or as the one that prints so."""
     query = bound(text)
-    if order is None:
-        return Plan(query, basic(query))
-    (option,) = options(query)
-    return Plan(query, (build(query, option, Shape(order, (None,) * len(query.positives))),))
+    return Plan(query, default_trees(query) if shown is None else (printed(query, shown),))
 
 
 def drawn(text: str) -> list[str]:
@@ -124,7 +120,7 @@ def test_what_is_tested_on_whole_records_and_what_was_merged() -> None:
 
 
 def test_costs_stand_beside_the_nodes_and_the_next_best_below() -> None:
-    plan, other = tree(THREE, ((0, 1), 2)), tree(THREE, (0, (1, 2)))
+    plan, other = tree(THREE, "SEQ(SEQ(a, b), c)"), tree(THREE, "SEQ(a, SEQ(b, c))")
     (runner_up,) = other.alternatives
     nodes = tuple(NodeCost(0, records, 0) for records in (120, 8, 33.4, 2_000, 1_234_567))
     costed = Costed(1_234, nodes, runner_up, 3_400)

@@ -16,9 +16,8 @@ import pyarrow as pa
 from kleene.engine.engine import Engine
 from kleene.engine.warming import stamp
 from kleene.frames.arrow import schema_on
-from kleene.optimize.trees.building import build
+from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.options import options
-from kleene.optimize.trees.shapes import all_shapes
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Plan
@@ -144,7 +143,7 @@ def beside() -> None:
 def _run(warming: Warming, table: pa.Table) -> None:
     """Run a query in two batches, with the state saved and restored between them."""
     query = Query(warming.query).bind(schema_on(table.schema, warming.schema))
-    for plan in _shapes(query) if warming.shapes else (None,):
+    for plan in _trees(query) if warming.shapes else (None,):
         engine = Engine(query, warming.settings, plan)
         engine.process(table.slice(0, 6), watermark=4)
         engine = Engine.restore(query, engine.snapshot(), warming.settings, plan)
@@ -152,7 +151,7 @@ def _run(warming: Warming, table: pa.Table) -> None:
         engine.finish()
 
 
-def _shapes(query: BoundQuery) -> Iterator[Plan]:
+def _trees(query: BoundQuery) -> Iterator[Plan]:
     (option,) = options(query)
-    for shape in all_shapes(option, query.partition):
-        yield Plan(query, (build(query, option, shape),))
+    for tree in all_trees(query, option):
+        yield Plan(query, (tree,))

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from math import inf
 
 from kleene.optimize.cost import cost_of
 from kleene.optimize.cost_lines import cost_of_line
 from kleene.optimize.order import best
-from kleene.optimize.rewrites import rewrite
+from kleene.optimize.rewriting import rewrite
+from kleene.optimize.rules import ORDER_BY_COST, PUSH_EQUIVALENCE
 from kleene.optimize.statistics import Statistics
-from kleene.optimize.trees.building import build
+from kleene.optimize.trees.all_trees import default_tree
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
-from kleene.optimize.trees.shapes import default_shape
 from kleene.pattern.query import BoundQuery
-from kleene.plan.costs import Costed, NodeCost
+from kleene.plan.costs import Costed
 from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
 from kleene.plan.settings import Settings
 from kleene.plan.trees import TreePlan
-
-# Rules of trees that can be switched off besides the rewrites.
-ORDER_BY_COST = "order_by_cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +42,15 @@ def logicals(query: BoundQuery, without: Collection[str] = frozenset()) -> tuple
 
 def chosen_tree(query: BoundQuery, logical: Logical, statistics: Statistics, settings: Settings) -> Chosen:
     """The tree that costs least (Algorithm 5)."""
-    key = query.partition if settings.uses("push_equivalence") else ()
+    key = query.partition if settings.uses(PUSH_EQUIVALENCE) else ()
     if not settings.uses(ORDER_BY_COST):
-        plan = build(query, logical, default_shape(logical, key), key)
-        return Chosen(plan, costed(query, plan, statistics))
+        plan = default_tree(query, logical, key)
+        return Chosen(plan, cost_of(query, plan, statistics))
     found = best(query, logical, statistics, key=key)
-    plan = build(query, logical, found.shape, key)
-    costs = costed(query, plan, statistics)
-    built = ((build(query, logical, shape, key), cost) for shape, cost in found.others if cost < inf)
-    runner_up, cost = next(((other, cost) for other, cost in built if other != plan), (None, None))
-    return Chosen(plan, replace(costs, runner_up=runner_up, runner_up_cost=cost))
-
-
-def costed(query: BoundQuery, plan: TreePlan, statistics: Statistics) -> Costed:
-    cost = cost_of(query, plan, statistics)
-    return Costed(cost.total, tuple(NodeCost(node.tried, node.made, node.cost) for node in cost.nodes))
+    costs = cost_of(query, found.plan, statistics)
+    if found.runner_up is not None:
+        costs = replace(costs, runner_up=found.runner_up, runner_up_cost=found.runner_up_cost)
+    return Chosen(found.plan, costs)
 
 
 def trees(query: BoundQuery, settings: Settings, statistics: Statistics) -> Plan:
@@ -70,7 +60,7 @@ def trees(query: BoundQuery, settings: Settings, statistics: Statistics) -> Plan
     keyed = any(each.plan.key for each in made)
     rules = [
         *rewrites,
-        *(["push_equivalence"] if keyed else []),
+        *([PUSH_EQUIVALENCE] if keyed else []),
         *([ORDER_BY_COST] if settings.uses(ORDER_BY_COST) else []),
     ]
     return Plan(query, tuple(each.plan for each in made), rules=tuple(rules), costs=tuple(each.costs for each in made))

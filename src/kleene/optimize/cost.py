@@ -13,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, expm1, lgamma, prod
+from math import exp, expm1, lgamma
+from typing import NamedTuple
 
-from kleene.optimize.fingerprints import sketch
 from kleene.optimize.statistics import Known, Statistics
 from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component, ComponentKind, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan import trees
+from kleene.plan.costs import Costed, NodeCost
 from kleene.plan.physical import Scan
 from kleene.plan.trees import GroupNode, Join, JoinNode, LeafNode, NegNode, Side, Site, TreePlan, UnionNode
 
@@ -47,86 +48,173 @@ class Weights:
 CALIBRATED = Weights(predicate=0.8, output=6.0, event=60.0, lookup=15.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Of one node in one window: the combinations that it tries, the records that it makes, and its own cost."""
-
-    node: trees.Node
-    tried: float
-    made: float
-    cost: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    total: float
-    # Children before their parents.
-    nodes: tuple[Estimate, ...]
-
-
-def cost_of(query: BoundQuery, plan: TreePlan, statistics: Statistics, weights: Weights | None = None) -> Cost:
-    """The cost of one window of events, in events touched."""
-    weights = weights or CALIBRATED
-    known = Known(statistics, (*query.components, *components(plan.pattern)), plan.key)
-    found: list[Estimate] = []
-    root = _flow(plan.root, known, weights, found)
-    total = sum(estimate.cost for estimate in found) + testing(weights, root.card, len(plan.after))
-    return Cost(total, tuple(found))
-
-
-# The formulas, which the search for an order uses as well ----------------------------------------------------------
-
 # A count of records stays a number, even of lists of all kinds.
 MOST = 1e100
 # Where a closure of n members finds fewer in its gap on average, some records still have a group.
 FEWEST_GROUPS = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(NamedTuple):
     """The records of a node in one window, and how many events each takes."""
 
     card: float
     size: float
 
 
-def pairs(kind: Join, left: Flow, right: Flow, equal: float) -> float:
-    """The combinations that a join tries; a hash lookup visits only equal ones.
+class Estimate(NamedTuple):
+    """Of one node in one window: the combinations that it tries, the records that it makes, and its own cost."""
 
-    SEQ goes through the left records before the right one's start, in what the right one leaves of its window; CONJ
-    looks from each side at the other.
+    tried: float
+    flow: Flow
+    cost: float
+
+
+def cost_of(query: BoundQuery, plan: TreePlan, statistics: Statistics, weights: Weights | None = None) -> Costed:
+    """The cost of one window of events, in events touched."""
+    model = CostModel(Known(statistics, (*query.components, *components(plan.pattern)), plan.key), weights)
+    nodes: list[NodeCost] = []
+
+    def costed(node: trees.Node) -> tuple[Flow, float]:
+        below = [costed(child) for child in trees.children(node)]
+        tried, flow, own = model.estimate(node, *(flow for flow, _ in below))
+        nodes.append(NodeCost(tried, flow.card, own))
+        return flow, sum(cost for _, cost in below) + own
+
+    flow, total = costed(plan.root)
+    return Costed(total + model.after(flow, plan), tuple(nodes))
+
+
+class CostModel:
+    """Formula 1 for every kind of node: what the search for a tree minimises, and what `explain` shows."""
+
+    def __init__(self, known: Known, weights: Weights | None = None) -> None:
+        self.known, self.weights = known, weights or CALIBRATED
+        self.counted = bool(known.statistics.cardinalities)
+
+    def estimate(self, node: trees.Node, *flows: Flow) -> Estimate:
+        """What a node does with the records of its children."""
+        estimate = self._join(node, *flows) if isinstance(node, JoinNode) else self._other(node, *flows)
+        counted = self.known.cardinality(node) if self.counted else None
+        if counted is None:
+            return estimate
+        tried, made, cost = estimate
+        return Estimate(tried, Flow(counted, made.size), cost + self.weights.output * (counted - made.card))
+
+    def after(self, flow: Flow, plan: TreePlan) -> float:
+        """What is tested on whole records."""
+        return self._testing(flow.card, len(plan.after))
+
+    def _other(self, node: LeafNode | UnionNode | GroupNode | NegNode, *flows: Flow) -> Estimate:
+        match node:
+            case LeafNode():
+                return self._leaf(node)
+            case UnionNode():
+                return self._union(node, flows)
+            case GroupNode():
+                return self._group(node, *flows)
+            case NegNode():
+                return self._neg(node, *flows)
+
+    # A kind of node each ---------------------------------------------------------------------------------------------
+
+    def _leaf(self, node: LeafNode) -> Estimate:
+        """One record an event; of a Kleene component, one for each list of events of one key in a window.
+
+        A leaf buffers each event; only lists are put together there.
+        """
+        known, component = self.known, node.scan.component
+        rate = known.rate(node.scan)
+        if component.kind is ComponentKind.SINGLE:
+            return Estimate(rate, Flow(rate, 1.0), self.weights.event * rate)
+        tried = known.keys * lists(rate / known.keys, component)
+        made = Flow(tried * known.of_all(node.tests), 1.0)
+        return Estimate(tried, made, self._looking(tried, len(node.tests)) + self.weights.output * made.card)
+
+    def _join(self, node: JoinNode, left: Flow, right: Flow) -> Estimate:
+        """SEQ, CONJ, and NSEQ in front of SEQ: a bound beside the right side also stops the loop over the left.
+
+        SEQ goes through the left records before the right one's start, in what the right one leaves of its window; CONJ
+        looks from each side at the other. A hash lookup visits only equal ones.
+        """
+        known, weights, is_sequence = self.known, self.weights, node.kind is Join.SEQ
+        share = known.of_all(node.equalities) / known.keys
+        pairs = left.card * right.card
+        tried = pairs * share / right.size if is_sequence else 2 * pairs * share
+        share *= known.of_all(node.tests)
+        cost = 0.0
+        for side, absence in node.pushed:
+            survive = self._survive(absence)
+            share *= survive
+            tried *= survive if side is Side.RIGHT else 1.0
+            cost += self._searching(left.card if side is Side.LEFT else right.card, absence.conditions)
+        size = left.size + right.size
+        # CONJ: the same for each of the ways to interleave them, (kL-1)!(kR-1)!/(k-1)! · k!/(kL! kR!).
+        ordered = _ordered(left.size, right.size) if is_sequence else size / (left.size * right.size)
+        made = Flow(min(pairs * ordered * share, MOST), size)
+        cost += self._looking(tried, len(node.tests)) + weights.output * made.card
+        if weights.record:
+            cost += self._kept((node.left, node.right), (left, right))
+        return Estimate(tried, made, cost)
+
+    def _union(self, node: UnionNode, flows: tuple[Flow, ...]) -> Estimate:
+        """The size is that of the average record."""
+        tried = sum(flow.card for flow in flows)
+        size = sum(flow.card * flow.size for flow in flows) / tried
+        made = Flow(tried * self.known.of_all(node.tests), size)
+        cost = self._looking(tried, len(node.tests)) + self.weights.output * made.card
+        return Estimate(tried, made, cost + self._kept(node.parts, flows))
+
+    def _group(self, node: GroupNode, flow: Flow) -> Estimate:
+        """KSEQ goes through the members in its gap, of which a record of k events leaves 1/k of the window to each."""
+        known, component = self.known, node.scan.component
+        members = known.rate(node.scan) * known.of_all(node.members) / known.keys
+        groups = flow.card
+        if component.maximum is not None:
+            # In the gap of its two neighbours, whatever else is joined: as with `survival`.
+            groups *= max(members / 2 - component.maximum + 1, FEWEST_GROUPS)
+        tried = flow.card * members / flow.size
+        made = Flow(groups * known.of_all(node.tests), flow.size)
+        cost = self._looking(tried, len(node.members)) + self._testing(groups, len(node.tests))
+        return Estimate(tried, made, cost + self.weights.output * made.card)
+
+    def _neg(self, node: NegNode, flow: Flow) -> Estimate:
+        """Each record looks once for the event that forbids it."""
+        made = Flow(flow.card * self._survive(node.absence), flow.size)
+        cost = self._searching(flow.card, node.absence.conditions) + self.weights.output * made.card
+        return Estimate(flow.card, made, cost)
+
+    # Formula 1 -------------------------------------------------------------------------------------------------------
+
+    def _looking(self, tried: float, tests: int) -> float:
+        """Without the output: C_i + (n k) C_i."""
+        return self.weights.input * tried * (1 + self.weights.predicate * tests)
+
+    def _searching(self, records: float, conditions: tuple[Clause, ...]) -> float:
+        """NSEQ and NEG: one look-up a record, and what is tested there."""
+        weights = self.weights
+        return weights.input * records * (weights.lookup + weights.predicate * len(conditions))
+
+    def _testing(self, records: float, tests: int) -> float:
+        return self.weights.input * self.weights.predicate * records * tests
+
+    def _kept(self, nodes: Iterable[trees.Node], flows: Iterable[Flow]) -> float:
+        """What a join reads from inner nodes lies in their buffers."""
+        cards = (flow.card for node, flow in zip(nodes, flows, strict=True) if not isinstance(node, LeafNode))
+        return self.weights.record * sum(cards)
+
+    def _survive(self, absence: Site) -> float:
+        return survival(absence.scan, absence.conditions, self.known)
+
+
+def survival(scan: Scan, conditions: tuple[Clause, ...], known: Known) -> float:
+    """Which part of the records a negated class leaves.
+
+    With b forbidding events a window, a gap of u windows is free of them with probability exp(-b u). The gap of two
+    events is of any length up to the window's, so this is its mean. Gaps in longer records are shorter; the formula
+    stays, so that the records of a sub-pattern do not depend on when they were tested.
     """
-    tried = left.card * right.card * equal
-    return tried / right.size if kind is Join.SEQ else 2 * tried
-
-
-def made_by(kind: Join, left: Flow, right: Flow, share: float) -> Flow:
-    """The records of a join of which this share satisfies all its conditions."""
-    size = left.size + right.size
-    # CONJ: the same for each of the ways to interleave them, (kL-1)!(kR-1)!/(k-1)! · k!/(kL! kR!).
-    ordered = _ordered(left.size, right.size) if kind is Join.SEQ else size / (left.size * right.size)
-    return Flow(min(left.card * right.card * ordered * share, MOST), size)
-
-
-@lru_cache(maxsize=1024)
-def _ordered(left: float, right: float) -> float:
-    """(kL-1)!(kR-1)!/(k-1)!; the parts of a union may differ in size, so a size need not be whole."""
-    return exp(lgamma(left) + lgamma(right) - lgamma(left + right))
-
-
-def union_of(flows: Iterable[Flow], share: float) -> Flow:
-    """The size is that of the average record."""
-    flows = tuple(flows)
-    card = sum(flow.card for flow in flows)
-    return Flow(card * share, sum(flow.card * flow.size for flow in flows) / card)
-
-
-def leaf_flow(scan: Scan, share: float, known: Known) -> Flow:
-    """One record an event; of a Kleene component, one for each list of events of one key in a window."""
-    rate = known.rate(scan)
-    if scan.component.kind is ComponentKind.SINGLE:
-        return Flow(rate * share, 1.0)
-    return Flow(known.keys * lists(rate / known.keys, scan.component) * share, 1.0)
+    forbidding = known.rate(scan) * known.of_all(conditions) / known.keys
+    return -expm1(-forbidding) / forbidding
 
 
 def lists(rate: float, component: Component) -> float:
@@ -142,138 +230,7 @@ def lists(rate: float, component: Component) -> float:
     return min(total, MOST)
 
 
-def looking(weights: Weights, tried: float, tests: int) -> float:
-    """Formula 1 without the output: C_i + (n k) C_i."""
-    return weights.input * tried * (1 + weights.predicate * tests)
-
-
-def searching(weights: Weights, records: float, tests: int) -> float:
-    """NSEQ and NEG: one look-up a record, and what is tested there."""
-    return weights.input * records * (weights.lookup + weights.predicate * tests)
-
-
-def testing(weights: Weights, records: float, tests: int) -> float:
-    return weights.input * weights.predicate * records * tests
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """What a negated class does to records: which part survives, and what is tested with each event."""
-
-    survive: float
-    conditions: int
-
-
-def absent(scan: Scan, conditions: tuple[Clause, ...], known: Known) -> Absent:
-    """With b forbidding events a window, a gap of u windows is free of them with probability exp(-b u).
-
-    The gap of two events is of any length up to the window's, so this is its mean. Gaps in longer records are shorter;
-    the formula stays, so that the records of a sub-pattern do not depend on when they were tested.
-    """
-    forbidding = known.rate(scan) * known.of_all(conditions) / known.keys
-    return Absent(-expm1(-forbidding) / forbidding, len(conditions))
-
-
-@dataclass(frozen=True, slots=True)
-class ClosureEstimate:
-    """What KSEQ does with a record: members that it goes through, groups that it makes, which part of them holds."""
-
-    # In a whole window; a record of k events leaves 1/k of it to each gap.
-    members: float
-    groups: float
-    share: float
-    conditions: int
-    tests: int
-
-
-def grouping(scan: Scan, chosen: tuple[Clause, ...], tests: tuple[Clause, ...], known: Known) -> ClosureEstimate:
-    component = scan.component
-    members = known.rate(scan) * known.of_all(chosen) / known.keys
-    groups = 1.0
-    if component.maximum is not None:
-        # In the gap of its two neighbours, whatever else is joined: as with `absent`.
-        groups = max(members / 2 - component.maximum + 1, FEWEST_GROUPS)
-    return ClosureEstimate(members, groups, known.of_all(tests), len(chosen), len(tests))
-
-
-def grouped(weights: Weights, flow: Flow, group: ClosureEstimate) -> tuple[float, Flow, float]:
-    """KSEQ on records: the members that it goes through, what comes out, and the cost."""
-    tried = flow.card * group.members / flow.size
-    groups = flow.card * group.groups
-    made = Flow(groups * group.share, flow.size)
-    cost = looking(weights, tried, group.conditions) + testing(weights, groups, group.tests)
-    return tried, made, cost + weights.output * made.card
-
-
-def negated(weights: Weights, flow: Flow, what: Absent) -> tuple[Flow, float]:
-    """NEG on records: each looks once for the event that forbids it."""
-    made = Flow(flow.card * what.survive, flow.size)
-    return made, searching(weights, flow.card, what.conditions) + weights.output * made.card
-
-
-# Trees -------------------------------------------------------------------------------------------------------------
-
-
-def _flow(node: trees.Node, known: Known, weights: Weights, found: list[Estimate]) -> Flow:
-    flows = [_flow(child, known, weights, found) for child in trees.children(node)]
-    counted = known.cardinality(sketch(node)) if known.statistics.cardinalities else None
-    tried, made, cost = _estimate(node, flows, known, weights)
-    if counted is not None:
-        cost += weights.output * (counted - made.card)
-        made = Flow(counted, made.size)
-    found.append(Estimate(node, tried, made.card, cost))
-    return made
-
-
-def _estimate(node: trees.Node, flows: list[Flow], known: Known, weights: Weights) -> tuple[float, Flow, float]:
-    match node:
-        case LeafNode(scan=scan, tests=tests):
-            return leaf_cost(scan, known.of_all(tests), len(tests), known, weights)
-        case JoinNode():
-            return _join(node, flows[0], flows[1], known, weights)
-        case UnionNode(tests=tests):
-            made = union_of(flows, known.of_all(tests))
-            tried = sum(flow.card for flow in flows)
-            cost = looking(weights, tried, len(tests)) + kept(weights, node.parts, flows)
-            return tried, made, cost + weights.output * made.card
-        case GroupNode():
-            return grouped(weights, flows[0], grouping(node.scan, node.members, node.tests, known))
-        case NegNode(absence=absence):
-            made, cost = negated(weights, flows[0], _absent(absence, known))
-            return flows[0].card, made, cost
-
-
-def leaf_cost(scan: Scan, share: float, tests: int, known: Known, weights: Weights) -> tuple[float, Flow, float]:
-    """A leaf buffers each event; only lists are put together there."""
-    rate, made = known.rate(scan), leaf_flow(scan, share, known)
-    if scan.component.kind is ComponentKind.SINGLE and not tests:
-        return rate, made, weights.event * rate
-    tried = made.card / share
-    return tried, made, looking(weights, tried, tests) + weights.output * made.card
-
-
-def _join(node: JoinNode, left: Flow, right: Flow, known: Known, weights: Weights) -> tuple[float, Flow, float]:
-    """SEQ, CONJ, and NSEQ in front of SEQ: a bound beside the right side also stops the loop over the left."""
-    absents = [(side, _absent(absence, known)) for side, absence in node.pushed]
-    found = [(left if side is Side.LEFT else right, what) for side, what in absents]
-    survive = prod(what.survive for _, what in found)
-    equal = known.of_all(node.equalities) / known.keys
-    tried = pairs(node.kind, left, right, equal) * prod(what.survive for side, what in absents if side is Side.RIGHT)
-    made = made_by(node.kind, left, right, equal * known.of_all(node.tests) * survive)
-    cost = looking(weights, tried, len(node.tests)) + sum(nseq(weights, side, what) for side, what in found)
-    return tried, made, cost + weights.output * made.card + kept(weights, (node.left, node.right), (left, right))
-
-
-def _absent(absence: Site, known: Known) -> Absent:
-    return absent(absence.scan, absence.conditions, known)
-
-
-def nseq(weights: Weights, side: Flow, what: Absent) -> float:
-    """Each record of one side looks once for its bound."""
-    return searching(weights, side.card, what.conditions)
-
-
-def kept(weights: Weights, nodes: Iterable[trees.Node], flows: Iterable[Flow]) -> float:
-    """What a join reads from inner nodes lies in their buffers."""
-    cards = (f.card for node, f in zip(nodes, flows, strict=True) if not isinstance(node, LeafNode))
-    return weights.record * sum(cards)
+@lru_cache(maxsize=1024)
+def _ordered(left: float, right: float) -> float:
+    """(kL-1)!(kR-1)!/(k-1)!; the parts of a union may differ in size, so a size need not be whole."""
+    return exp(lgamma(left) + lgamma(right) - lgamma(left + right))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import factorial
 
 from kleene.lang.tree import SelectionStrategy
-from kleene.optimize.cost import MOST, absent, lists
+from kleene.optimize.cost import MOST, lists, survival
 from kleene.optimize.statistics import Known, Statistics
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
@@ -115,4 +115,4 @@ def _lists(state: StatePlan, known: Known) -> float:
 
 
 def _survive(absence: Absence, known: Known) -> float:
-    return absent(absence.scan, absence.conditions, known).survive
+    return survival(absence.scan, absence.conditions, known)

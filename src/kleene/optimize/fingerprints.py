@@ -7,8 +7,8 @@ what one query has measured serves every other query that asks the same, and eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from hashlib import blake2b
@@ -18,7 +18,7 @@ from kleene.pattern.interning import Interned, field_names
 from kleene.pattern.nodes import Component
 from kleene.plan import trees
 from kleene.plan.physical import Scan
-from kleene.plan.trees import Gap, GroupNode, Join, JoinNode, LeafNode, NegNode, Site, UnionNode
+from kleene.plan.trees import Gap, GroupNode, Join, JoinNode, LeafNode, NegNode, UnionNode
 
 Components = Mapping[str, Component]
 
@@ -48,11 +48,6 @@ def of_clause(clause: Clause, components: Components) -> str:
     classes = [_class_of(name, components) for name in made.variables]
     ranks = _ranks(made.variables, classes, components)
     return _hashed("clause", made.text, *(f"{label}{rank}" for label, rank in zip(classes, ranks, strict=True)))
-
-
-def of_node(node: trees.Node, components: Components, key: tuple[str, ...] = ()) -> str:
-    """The records that a node makes: what it joins and tests, not in which order."""
-    return sketch(node).fingerprint(components, key)
 
 
 # Clauses -----------------------------------------------------------------------------------------------------------
@@ -129,101 +124,50 @@ def _ranks(names: Iterable[str], classes: list[str], components: Components) -> 
 # Sub-patterns ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Sketch:
-    """What the records of a tree node are, apart from how they are made: operators without their nesting."""
-
-    kind: Join | None
-    parts: tuple[Sketch, ...] = ()
-    scan: Scan | None = None
-    clauses: tuple[Clause, ...] = ()
-    absences: tuple[Site, ...] = ()
-    groups: tuple[Site, ...] = ()
-
-    def adding(
-        self,
-        clauses: Iterable[Clause] = (),
-        absences: Iterable[Site] = (),
-        groups: Iterable[Site] = (),
-    ) -> Sketch:
-        return replace(
-            self,
-            clauses=(*self.clauses, *clauses),
-            absences=(*self.absences, *absences),
-            groups=(*self.groups, *groups),
-        )
-
-    def fingerprint(self, components: Components, key: tuple[str, ...] = ()) -> str:
-        structure, scans = _structure(self)
-        labels = {scan.component.variable: str(number) for number, scan in enumerate(scans)}
-        clauses, absences, groups = _contents(self)
-        for group in groups:
-            labels[group.scan.component.variable] = _placed("group", group.scan, group.gap, labels)
-        lines = [_labelled(clause, components, labels) for clause in clauses]
-        for group in groups:
-            members = sorted(_labelled(clause, components, labels) for clause in group.conditions)
-            lines.append(_hashed(labels[group.scan.component.variable], *members))
-        for absence in absences:
-            own = {**labels, absence.scan.component.variable: "!"}
-            conditions = sorted(_labelled(clause, components, own) for clause in absence.conditions)
-            lines.append(_hashed(_placed("absence", absence.scan, absence.gap, labels), *conditions))
-        return _hashed("node", repr(key), structure, *sorted(lines))
+def of_node(node: trees.Node, components: Components, key: tuple[str, ...] = ()) -> str:
+    """The records that a node makes: what it joins and tests, not in which order."""
+    structure, scans = _structure(node)
+    labels = {scan.component.variable: str(number) for number, scan in enumerate(scans)}
+    groups = [each.site for each in trees.walk(node) if isinstance(each, GroupNode)]
+    for group in groups:
+        labels[group.scan.component.variable] = _placed("group", group.scan, group.gap, labels)
+    lines = [_labelled(c, components, labels) for each in trees.walk(node) for c in trees.tests_of(each)]
+    for group in groups:
+        members = sorted(_labelled(clause, components, labels) for clause in group.conditions)
+        lines.append(_hashed(labels[group.scan.component.variable], *members))
+    for absence in trees.absences(node):
+        own = {**labels, absence.scan.component.variable: "!"}
+        conditions = sorted(_labelled(clause, components, own) for clause in absence.conditions)
+        lines.append(_hashed(_placed("absence", absence.scan, absence.gap, labels), *conditions))
+    return _hashed("node", repr(key), structure, *sorted(lines))
 
 
-def sketch(node: trees.Node) -> Sketch:
-    match node:
-        case LeafNode(scan=scan, tests=tests):
-            return leaf(scan, tests)
-        case JoinNode():
-            absences = tuple(absence for _, absence in node.pushed)
-            both = joined(node.kind, sketch(node.left), sketch(node.right))
-            return both.adding((*node.equalities, *node.tests), absences)
-        case UnionNode(parts=parts, tests=tests):
-            return united(map(sketch, parts), tests)
-        case GroupNode(child=child, tests=tests):
-            return sketch(child).adding(tests, groups=(node.site,))
-        case NegNode(child=child, absence=absence):
-            return sketch(child).adding(absences=(absence,))
-
-
-def leaf(scan: Scan, tests: tuple[Clause, ...] = ()) -> Sketch:
-    return Sketch(None, scan=scan, clauses=tests)
-
-
-def joined(kind: Join, left: Sketch, right: Sketch) -> Sketch:
-    """Sequence and conjunction are associative: a join of joins of the same kind is one list."""
-    sides = [side if side.kind is kind else Sketch(kind, (side,)) for side in (left, right)]
-    made = Sketch(kind, (*sides[0].parts, *sides[1].parts))
-    for side in sides:
-        made = made.adding(side.clauses, side.absences, side.groups)
-    return made
-
-
-def united(parts: Iterable[Sketch], tests: tuple[Clause, ...] = ()) -> Sketch:
-    return Sketch(None, tuple(parts), clauses=tests)
-
-
-def _structure(made: Sketch) -> tuple[str, tuple[Scan, ...]]:
+def _structure(node: trees.Node) -> tuple[str, tuple[Scan, ...]]:
     """The operators and scans, and the scans in an order in which the text of the pattern plays no part."""
-    if made.scan is not None:
-        component = made.scan.component
-        return f"{component.kind.name}{component.minimum},{component.maximum}:{of_scan(made.scan)}", (made.scan,)
-    parts = [_structure(part) for part in made.parts]
-    if made.kind is not Join.SEQ:
+    match node:
+        case LeafNode(scan=scan):
+            component = scan.component
+            return f"{component.kind.name}{component.minimum},{component.maximum}:{of_scan(scan)}", (scan,)
+        case GroupNode(child=child) | NegNode(child=child):
+            return _structure(child)
+        case JoinNode(kind=kind):
+            name, parts = kind.name, [_structure(part) for part in _operands(node, kind)]
+        case UnionNode():
+            name, parts = "DISJ", [_structure(part) for part in node.parts]
+    if name != Join.SEQ.name:
         parts.sort(key=lambda part: (part[0], part[1][0].component.position))
-    name = "DISJ" if made.kind is None else made.kind.name
     return f"{name}({';'.join(text for text, _ in parts)})", tuple(scan for _, scans in parts for scan in scans)
 
 
-def _contents(made: Sketch) -> tuple[list[Clause], list[Site], list[Site]]:
-    """What is tested, forbidden and grouped, here and in the parts."""
-    clauses, absences, groups = list(made.clauses), list(made.absences), list(made.groups)
-    for part in made.parts:
-        inner = _contents(part)
-        clauses += inner[0]
-        absences += inner[1]
-        groups += inner[2]
-    return clauses, absences, groups
+def _operands(node: trees.Node, kind: Join) -> Iterator[trees.Node]:
+    """Sequence and conjunction are associative: a join of joins of the same kind is one list."""
+    while isinstance(node, GroupNode | NegNode):
+        node = node.child
+    if isinstance(node, JoinNode) and node.kind is kind:
+        yield from _operands(node.left, kind)
+        yield from _operands(node.right, kind)
+    else:
+        yield node
 
 
 def _placed(what: str, scan: Scan, gap: Gap, labels: Mapping[str, str]) -> str:

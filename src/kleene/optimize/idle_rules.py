@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from kleene.optimize.planner import RULES, basic_plan, why_not
+from kleene.optimize.planner import basic_plan, why_not
+from kleene.optimize.rules import LINE_RULES
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Settings
 
 
 def idle_rules(query: BoundQuery, settings: Settings) -> frozenset[str]:
     """The rules that are on and change the plan of no alternative."""
-    on = {name: rule for name, rule in RULES if settings.uses(name)}
+    on = {name: rule for name, rule in LINE_RULES if settings.uses(name)}
     if why_not(query) is not None:
         return frozenset(on)
     busy = set()

@@ -6,17 +6,9 @@ Sequences of single events in which every combination counts go to stacks (SASE 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.optimize.choosing import cheapest, trees
-from kleene.optimize.merge_runs import merge_runs
-from kleene.optimize.push_equivalence import push_equivalence, push_other_equivalences
-from kleene.optimize.push_negation import push_negation
-from kleene.optimize.push_simple_predicates import push_simple_predicates
-from kleene.optimize.push_to_construction import push_to_construction
-from kleene.optimize.push_to_edges import push_to_edges
-from kleene.optimize.push_window import push_window
+from kleene.optimize.rules import LINE_RULES, LinePlan
 from kleene.optimize.statistics import Statistics
 from kleene.optimize.trees.building import MOST_COMPONENTS, why_not_trees
 from kleene.pattern.conditions import LinearPattern, applicable, assign_edges
@@ -26,21 +18,6 @@ from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
 from kleene.plan.physical import Absence, AutomatonPlan, Edge, Plan, Scan, SequencePlan, StatePlan
 from kleene.plan.settings import Budget, ExecutorKind, Policy, Settings
-
-LinePlan = SequencePlan | AutomatonPlan
-Rule = Callable[[LinePlan, BoundQuery], LinePlan]
-
-RULES: tuple[tuple[str, Rule], ...] = (
-    ("push_simple_predicates", push_simple_predicates),
-    ("push_equivalence", push_equivalence),
-    ("push_other_equivalences", push_other_equivalences),
-    ("push_to_construction", push_to_construction),
-    ("push_to_edges", push_to_edges),
-    ("push_negation", push_negation),
-    ("push_window", push_window),
-    ("merge_runs", merge_runs),
-)
-
 
 # Of lines with more alternatives than this, no trees are searched.
 _FEW = 16
@@ -81,7 +58,7 @@ def may_be_trees(query: BoundQuery, settings: Settings) -> bool:
 
 def _lines(query: BoundQuery, settings: Settings, executor: ExecutorKind | None) -> Plan:
     """Every alternative on an executor of lines: on this one, or on the one that suits it."""
-    used = tuple((name, rule) for name, rule in RULES if settings.uses(name))
+    used = tuple((name, rule) for name, rule in LINE_RULES if settings.uses(name))
     alternatives = []
     for pattern in query.alternatives:
         plan = basic_plan(query, pattern, settings, executor)

@@ -14,6 +14,7 @@ from kleene.optimize import fingerprints
 from kleene.pattern.expressions import Agrees, Among, Clause, Comparison, IsNull, Literal, Truth
 from kleene.pattern.nodes import Component
 from kleene.plan.physical import Scan
+from kleene.plan.trees import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +146,9 @@ class Known:
             self._selectivities[clause] = max(assumed(clause) if measured is None else measured, LEAST_SELECTIVITY)
         return self._selectivities[clause]
 
-    def of_all(self, clauses: Iterable[Clause]) -> float:
+    def of_all(self, clauses: tuple[Clause, ...]) -> float:
         """The part of the combinations that satisfy all of them, taken to be independent."""
-        return prod(map(self.selectivity, clauses))
+        return prod(map(self.selectivity, clauses)) if clauses else 1.0
 
     def rate(self, scan: Scan) -> float:
         """CARD: as measured, or that of the classes alone and the selectivities of the conditions."""
@@ -160,8 +161,8 @@ class Known:
             self._rates[scan] = max(measured, LEAST_RATE)
         return self._rates[scan]
 
-    def cardinality(self, sketched: fingerprints.Sketch) -> float | None:
+    def cardinality(self, node: Node) -> float | None:
         """The records of a sub-pattern, where somebody has counted them."""
         if not self.statistics.cardinalities:
             return None
-        return self.statistics.cardinalities.get(sketched.fingerprint(self.components, self.key))
+        return self.statistics.cardinalities.get(fingerprints.of_node(node, self.components, self.key))

@@ -39,6 +39,7 @@ from kleene.plan.trees import (
     TreePlan,
     UnionNode,
     children,
+    tests_of,
     variables_bound,
     walk,
 )
@@ -114,19 +115,6 @@ def _meeting(left: _Path, right: _Path) -> tuple[type, bool]:
 
 
 # What is tested ---------------------------------------------------------------------------------------------------
-
-
-def tests_of(node: Node) -> tuple[Clause, ...]:
-    """The clauses of P₊ that a node tests."""
-    match node:
-        case LeafNode(scan=scan, tests=tests):
-            return (*scan.mask, *tests)
-        case JoinNode(equalities=equalities, tests=tests):
-            return (*equalities, *tests)
-        case UnionNode(tests=tests) | GroupNode(tests=tests):
-            return tests
-        case NegNode():
-            return ()
 
 
 def _check_tests(node: Node, present: frozenset[str]) -> None:

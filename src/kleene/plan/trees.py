@@ -136,14 +136,7 @@ class TreePlan:
 
     @property
     def absences(self) -> tuple[Site, ...]:
-        """Everything that is negated, from the leaves up."""
-        sites: list[Site] = []
-        for node in walk(self.root):
-            if isinstance(node, NegNode):
-                sites.append(node.absence)
-            elif isinstance(node, JoinNode):
-                sites += [absence for _, absence in node.pushed]
-        return tuple(sites)
+        return absences(self.root)
 
     @property
     def groups(self) -> tuple[GroupNode, ...]:
@@ -183,6 +176,30 @@ def walk(node: Node) -> Iterator[Node]:
     for child in children(node):
         yield from walk(child)
     yield node
+
+
+def tests_of(node: Node) -> tuple[Clause, ...]:
+    """The clauses of P₊ that a node tests."""
+    match node:
+        case LeafNode(scan=scan, tests=tests):
+            return (*scan.mask, *tests)
+        case JoinNode(equalities=equalities, tests=tests):
+            return (*equalities, *tests)
+        case UnionNode(tests=tests) | GroupNode(tests=tests):
+            return tests
+        case NegNode():
+            return ()
+
+
+def absences(node: Node) -> tuple[Site, ...]:
+    """Everything that is negated, from the leaves up."""
+    found: list[Site] = []
+    for each in walk(node):
+        if isinstance(each, NegNode):
+            found.append(each.absence)
+        elif isinstance(each, JoinNode):
+            found += [absence for _, absence in each.pushed]
+    return tuple(found)
 
 
 def bound(node: Node) -> tuple[Component, ...]:

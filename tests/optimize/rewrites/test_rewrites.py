@@ -15,13 +15,13 @@ from tests.optimize.rewrites.common_parts import common_case
 from tests.optimize.rewrites.matching import bound_case, logicals, matches
 
 from kleene.errors import ClosureCondition
-from kleene.optimize.rewrites import REWRITES, rewrite
 from kleene.optimize.rewrites.complexity import Complexity, complexity
 from kleene.optimize.rewrites.merging import Merging, merged
 from kleene.optimize.rewrites.renaming import meaning, renamed
-from kleene.optimize.trees.building import build
+from kleene.optimize.rewriting import rewrite
+from kleene.optimize.rules import REWRITES
+from kleene.optimize.trees.all_trees import default_tree
 from kleene.optimize.trees.logical import Logical
-from kleene.optimize.trees.shapes import default_shape
 from kleene.pattern import Query
 from kleene.pattern.expressions import Clause
 from kleene.pattern.printing import print_clause, print_clauses, print_pattern
@@ -93,7 +93,7 @@ def test_what_is_left_is_a_plan(example: Example) -> None:
     """The checker, which knows nothing of rewrites, finds every condition tested that some match could violate."""
     before, query = logical_of(example.query)
     after, _ = rewrite(before, query, alone(example.rule))
-    plan = check_tree(query, build(query, after, default_shape(after, query.partition)))
+    plan = check_tree(query, default_tree(query, after))
     assert plan.aliases == after.aliases
 
 

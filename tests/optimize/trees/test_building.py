@@ -1,4 +1,4 @@
-"""What a tree plan tests where; plans of every shape are well-formed, and ill-formed ones are refused."""
+"""What a tree plan tests where; plans in every order are well-formed, and ill-formed ones are refused."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from itertools import islice
 from random import Random
 
 import pytest
+from tests.optimize.trees.printed import default_trees, tree
 
 from kleene.errors import QueryError
-from kleene.optimize.trees.building import basic, build, why_not_trees
-from kleene.optimize.trees.logical import Logical
+from kleene.optimize.trees.all_trees import all_trees, default_tree
+from kleene.optimize.trees.building import why_not_trees
 from kleene.optimize.trees.options import options
-from kleene.optimize.trees.shape import Shape, Where
-from kleene.optimize.trees.shapes import all_shapes, default_shape, right_deep, shaped
 from kleene.pattern import Query, Schema
 from kleene.pattern.expressions import Clause
 from kleene.pattern.printing import print_clause
@@ -47,7 +46,7 @@ def bound(text: str, schema: Schema = TYPED) -> BoundQuery:
 
 def only_plan(text: str, schema: Schema = TYPED) -> TreePlan:
     query = bound(text, schema)
-    (plan,) = basic(query)
+    (plan,) = default_trees(query)
     return check_tree(query, plan)
 
 
@@ -156,7 +155,7 @@ def test_negation_and_closures(query: str, tree: str) -> None:
 
 def test_a_plan_holds_what_it_matches_and_the_gaps() -> None:
     query = bound("A a ; B* b ; !(N n) ; C c")
-    (plan,) = basic(query)
+    (plan,) = default_trees(query)
     (option,) = options(query)
     assert plan.pattern is option.pattern
     assert [group.gap for group in plan.groups] == [Gap(("a",), ("c",))]
@@ -166,10 +165,10 @@ def test_a_plan_holds_what_it_matches_and_the_gaps() -> None:
 def test_what_the_key_implies_is_not_tested() -> None:
     query = bound("A a ; !(N n) ; B+ b[] ; C+ ; D d WHERE [id] AND a.x < d.x")
     (option,) = options(query)
-    keyed = check_tree(query, build(query, option, default_shape(option, ("id",))))
+    keyed = check_tree(query, default_tree(query, option))
     assert keyed.key == ("id",)
     assert drawn(keyed.root) == "+C(((a ; >n b) ; d){a.x < d.x})"
-    without = check_tree(query, build(query, option, default_shape(option), key=()))
+    without = check_tree(query, default_tree(query, option, key=()))
     assert without.key == ()
     assert "id" in drawn(without.root)
     assert without.absences[0].conditions == query.conditions.negative["n"]
@@ -191,7 +190,7 @@ def test_types_that_are_not_known_are_not_looked_up() -> None:
 
 def test_what_names_no_event_of_the_plan_is_tested_after() -> None:
     query = bound("A a ; B? b WHERE b.x IS NULL AND a.x > b.x AND a.x > 2")
-    with_b, without = (check_tree(query, plan) for plan in basic(query))
+    with_b, without = (check_tree(query, plan) for plan in default_trees(query))
     assert (drawn(with_b.root), with_b.after) == ("(a{a.x > 2} ; b{b.x IS NULL}){a.x > b.x}", ())
     # A mask is of one event; what names an absent one, too, is tested of the record.
     assert drawn(without.root) == "a{a.x > 2}"
@@ -200,11 +199,11 @@ def test_what_names_no_event_of_the_plan_is_tested_after() -> None:
 
 def test_a_mask_names_no_event_that_is_absent() -> None:
     query = bound("A a ; B? b ; C c ; !(N n) WHERE a.x > b.x OR a.x = 1")
-    with_b, without = (check_tree(query, plan) for plan in basic(query))
+    with_b, without = (check_tree(query, plan) for plan in default_trees(query))
     assert drawn(with_b.root) == "!n(((a ; b){a.x > b.x OR a.x = 1} ; c))"
     assert drawn(without.root) == "!n((a ; c){a.x > b.x OR a.x = 1})"
     alone = bound("A a ; B? b ; !(N n) WHERE a.x > b.x OR a.x = 1")
-    _, only_a = (check_tree(alone, plan) for plan in basic(alone))
+    _, only_a = (check_tree(alone, plan) for plan in default_trees(alone))
     assert (drawn(only_a.root), listed(only_a.after)) == ("!n(a)", "{a.x > b.x OR a.x = 1}")
 
 
@@ -214,8 +213,7 @@ def test_a_condition_that_is_said_twice_is_tested_once() -> None:
 
 def test_the_order_decides_where_tests_stand() -> None:
     query = bound("A a ; !(N n) ; B b ; C c WHERE a.x < b.x AND b.x < c.x AND n.x = c.x")
-    (option,) = options(query)
-    plan = check_tree(query, build(query, option, shaped(option, right_deep(3))))
+    plan = check_tree(query, tree(query, "SEQ(a, NSEQ(!n, SEQ(b, c)))"))
     assert drawn(plan.root) == "(a ; >n(n.x = c.x) (b ; c){b.x < c.x}){a.x < b.x}"
 
 
@@ -223,7 +221,7 @@ def test_aliases_are_the_rewrite_s() -> None:
     query = bound("A a ; B b")
     alias = Alias("z", "a", ("b",))
     (option,) = options(query)
-    assert build(query, replace(option, aliases=(alias,)), default_shape(option)).aliases == (alias,)
+    assert default_tree(query, replace(option, aliases=(alias,))).aliases == (alias,)
 
 
 @pytest.mark.parametrize(
@@ -264,11 +262,11 @@ def test_what_no_tree_runs(text: str, reason: str | None) -> None:
     assert found is None if reason is None else found is not None and reason in found
 
 
-# Every shape ------------------------------------------------------------------------------------------------------
+# Every tree -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stratum", ["conjunction", "disjunction", "nested", "closure", "negation", "sequence"])
-def test_every_shape_of_every_option_is_well_formed(stratum: str) -> None:
+def test_every_tree_of_every_option_is_well_formed(stratum: str) -> None:
     plans = 0
     for number in range(60):
         case = random_case(Random(f"trees {stratum} {number}"), stratum)
@@ -277,12 +275,12 @@ def test_every_shape_of_every_option_is_well_formed(stratum: str) -> None:
         except QueryError:
             continue
         assert why_not_trees(query) is None
-        for plan in basic(query):
+        for plan in default_trees(query):
             check_tree(query, plan)
         for option in options(query):
             for key in {query.partition, ()}:
-                for shape in islice(all_shapes(option, key), 200):
-                    check_tree(query, build(query, option, shape, key))
+                for plan in islice(all_trees(query, option, key), 200):
+                    check_tree(query, plan)
                     plans += 1
     assert plans > 60
 
@@ -298,14 +296,8 @@ def query() -> BoundQuery:
 
 
 @pytest.fixture
-def option(query: BoundQuery) -> Logical:
-    (found,) = options(query)
-    return found
-
-
-@pytest.fixture
 def plan(query: BoundQuery) -> TreePlan:
-    (found,) = basic(query)
+    (found,) = default_trees(query)
     return check_tree(query, found)
 
 
@@ -401,25 +393,9 @@ def test_an_ill_formed_plan_is_refused(query: BoundQuery, plan: TreePlan, how: s
         check_tree(query, spoil(plan))
 
 
-@pytest.mark.parametrize(
-    ("places", "said"),
-    [
-        ((Where.LEFT, Where.JOIN), "not known there"),
-        ((Where.JOIN, Where.RIGHT), "closed components"),
-    ],
-)
-def test_a_shape_that_the_pattern_cannot_have_is_refused(
-    query: BoundQuery, option: Logical, places: tuple[Where, Where], said: str
-) -> None:
-    negation, closure = places
-    shape = Shape(((0, 1), 2), (None, None, None), (negation,), (closure,))
-    with pytest.raises(IllFormedPlan, match=said):
-        check_tree(query, build(query, option, shape))
-
-
 def test_the_window_bounds_whole_records_only() -> None:
     query = bound("A a ; B b ; !(N n)")
-    (plan,) = basic(query)
+    (plan,) = default_trees(query)
     assert isinstance(plan.root, NegNode)
     join = plan.root.child
     assert isinstance(join, JoinNode)
@@ -430,7 +406,7 @@ def test_the_window_bounds_whole_records_only() -> None:
 
 def test_a_branch_cannot_test_what_the_others_must() -> None:
     query = bound("(A a | B b) ; C c WHERE a.x IS NOT NULL")
-    (plan,) = basic(query)
+    (plan,) = default_trees(query)
     join = plan.root
     assert isinstance(join, JoinNode)
     union = join.left

@@ -1,26 +1,26 @@
-"""From a pattern and a shape to a tree plan (ZStream §4): the nodes, and at each the conditions that it can test first.
+"""The nodes of a tree, built from the leaves up (ZStream §4): each tests what it is the first to know enough for.
 
-A test stands at the lowest node that binds its variables. Within a disjunction that is right only for what holds where
-the variables are absent; what does not is tested above it, on the records of all its branches. A negation or a closure
-of a branch that stands on top finds no variable of its gap in the records of the others, which it leaves alone.
+NSEQ looks for a negated event beside one neighbour, so what it compares must be known on that side (§4.4.2). What knows
+less stands higher: NEG and KSEQ above the join of the neighbours, or on whole records. A negation or a closure of a
+branch that stands on top finds no variable of its gap in the records of the others, which it leaves alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from enum import Enum
+from itertools import product
+from typing import NamedTuple
 
 from kleene.lang.tree import OutputMode, SelectionStrategy
+from kleene.optimize.cost import CostModel, Flow, Weights
+from kleene.optimize.statistics import Known, Statistics
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
-from kleene.optimize.trees.placing import fits_leaf, is_lookup, unless_implied
-from kleene.optimize.trees.shape import Order, Shape, Where
-from kleene.optimize.trees.shapes import GapSite, SequenceParts, default_shape, numbers, sequence_parts
-from kleene.pattern.expressions import Clause, variables
-from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence, components
+from kleene.optimize.trees.parts import Between, Parts, all_parts
+from kleene.optimize.trees.placing import ClausePlaces
+from kleene.pattern.nodes import Component, ComponentKind, components
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import Schema
-from kleene.plan.check_trees import holds_when_absent
 from kleene.plan.physical import Scan
 from kleene.plan.trees import (
     GroupNode,
@@ -30,34 +30,14 @@ from kleene.plan.trees import (
     NegNode,
     Node,
     Side,
-    Site,
     TreePlan,
     UnionNode,
-    bound,
-    variables_bound,
+    absences,
 )
-
-_SIDES = {Where.LEFT: Side.LEFT, Where.RIGHT: Side.RIGHT}
+from kleene.plan.trees import bound as bound_by
 
 # An event's places are bits of one integer.
 MOST_COMPONENTS = 60
-
-
-def basic(query: BoundQuery) -> tuple[TreePlan, ...]:
-    """One plan an option, in the shape that needs no statistics."""
-    return tuple(build(query, option, default_shape(option, query.partition)) for option in options(query))
-
-
-def build(query: BoundQuery, logical: Logical, shape: Shape | None, key: tuple[str, ...] | None = None) -> TreePlan:
-    """The plan of one option in a shape that it can have; the key is the query's partition unless another is given."""
-    by = query.partition if key is None else key
-    skeleton = _Skeleton(logical, by)
-    root = skeleton.topped(skeleton.node(logical.pattern, shape), shape)
-    present = frozenset(variables_bound(root))
-    clauses = unless_implied(logical.positive, by)
-    rooted = [clause for clause in clauses if variables(clause) & present and _can_test(root, clause)]
-    after = tuple(clause for clause in clauses if clause not in rooted)
-    return TreePlan(logical.pattern, _Placing(present, query.schema).settled(root, rooted), by, after, logical.aliases)
 
 
 def why_not_trees(query: BoundQuery) -> str | None:
@@ -73,167 +53,150 @@ def why_not_trees(query: BoundQuery) -> str | None:
     return None
 
 
-# Nodes ------------------------------------------------------------------------------------------------------------
+class Where(Enum):
+    """Where a negated class or a closure is looked at."""
+
+    # NSEQ beside the right or the left neighbour; only of negated classes.
+    RIGHT = "NSEQ, before its right neighbour"
+    LEFT = "NSEQ, after its left neighbour"
+    # Right above the join of its two neighbours: NEG, or KSEQ.
+    JOIN = "above the join of its neighbours"
+    # On whole records.
+    TOP = "on top"
 
 
-@dataclass(frozen=True, slots=True)
-class _Skeleton:
-    """The tree before anything is tested in it."""
+_SIDES = {Where.LEFT: Side.LEFT, Where.RIGHT: Side.RIGHT}
 
-    logical: Logical
-    key: tuple[str, ...]
 
-    def node(self, pattern: Pattern, shape: Shape | None) -> Node:
-        if isinstance(pattern, Leaf):
-            return LeafNode(Scan(pattern.component))
-        assert shape is not None
-        match pattern:
-            case Sequence():
-                return self.sequence(sequence_parts(pattern), shape, shape.order)
-            case Conjunction(parts):
-                return self.conjunction(parts, shape, shape.order)
-            case Disjunction(parts):
-                return UnionNode(tuple(self.node(part, below) for part, below in zip(parts, shape.parts, strict=True)))
+class Subtree(NamedTuple):
+    """A node with all below it: what it makes and costs, and what decides what the nodes above it test."""
 
-    def conjunction(self, parts: tuple[Pattern, ...], shape: Shape, order: Order) -> Node:
-        if isinstance(order, int):
-            return self.node(parts[order], shape.parts[order])
-        left, right = (self.conjunction(parts, shape, side) for side in order)
-        return JoinNode(Join.CONJ, left, right)
+    node: Node
+    # Its records in one window, and the cost of it and of all below it.
+    flow: Flow
+    cost: float
+    # Bits: the variables that its records bind, and those that every record binds, unlike those of a branch.
+    bound: int
+    always: int
+    # Bits: the clauses that are tested in it.
+    tested: int
 
-    def sequence(self, parts: SequenceParts, shape: Shape, order: Order) -> Node:
-        if isinstance(order, int):
-            return self.node(parts.joined[order], shape.parts[order])
-        left, right = (self.sequence(parts, shape, side) for side in order)
-        place = numbers(order[1])[0]
-        negations = [(n, where) for n, where in zip(parts.negations, shape.negations, strict=True) if n.after == place]
-        closures = [(c, where) for c, where in zip(parts.closures, shape.closures, strict=True) if c.after == place]
-        pushed = tuple((_SIDES[where], self.absence(n)) for n, where in negations if where in _SIDES)
-        node: Node = JoinNode(Join.SEQ, left, right, pushed=pushed)
-        for closure, where in closures:
-            if where is Where.JOIN:
-                node = self.group(node, closure)
-        for negation, where in negations:
-            if where is Where.JOIN:
-                node = NegNode(node, self.absence(negation))
-        return node
 
-    def topped(self, node: Node, shape: Shape | None) -> Node:
-        """What is looked at on whole records: groups first, since they may be neighbours of what is negated."""
-        places = {component: place for place, component in enumerate(components(self.logical.pattern))}
-        found = sorted(_on_top(self.logical.pattern, shape), key=lambda between: places[between.component])
-        for between in found:
+class TreeBuilder:
+    """Builds the trees of one part of a query's union; the key is the query's partition unless another is given."""
+
+    def __init__(
+        self,
+        query: BoundQuery,
+        logical: Logical,
+        key: tuple[str, ...] | None = None,
+        statistics: Statistics | None = None,
+        weights: Weights | None = None,
+    ) -> None:
+        self.logical = logical
+        self.key = query.partition if key is None else key
+        known = Known(statistics or Statistics(), (*query.components, *components(logical.pattern)), self.key)
+        self.model = CostModel(known, weights)
+        self.parts = all_parts(logical, self.key)
+        self._clauses = ClausePlaces(logical, self.key, query.schema)
+        places = {component: place for place, component in enumerate(components(logical.pattern))}
+        every = (between for parts in self.parts.values() for between in parts.between)
+        # What is negated and what is grouped, in the order of the text.
+        self.between = tuple(sorted(every, key=lambda between: places[between.component]))
+
+    # Nodes -----------------------------------------------------------------------------------------------------------
+
+    def leaf(self, component: Component) -> Subtree:
+        bit, tested = self._clauses.bits((component.variable,)), self._clauses.at_leaf(component)
+        clauses = self._clauses.listed(tested)
+        single = component.kind is ComponentKind.SINGLE
+        node = LeafNode(Scan(component, clauses)) if single else LeafNode(Scan(component), clauses)
+        return self._over((), node, bit, bit, tested)
+
+    def join(self, kind: Join, left: Subtree, right: Subtree, negated: Iterable[tuple[Side, Between]] = ()) -> Subtree:
+        clauses, bound, always = self._clauses, left.bound | right.bound, left.always | right.always
+        tested = clauses.known_with(bound)
+        here = tested & ~(left.tested | right.tested)
+        looked_up = here & clauses.lookups
+        if looked_up and always != bound:
+            looked_up &= clauses.known_with(always)
+        equalities, tests = clauses.listed(looked_up), clauses.listed(here ^ looked_up)
+        pushed = tuple([(side, between.site) for side, between in negated])
+        node = JoinNode(kind, left.node, right.node, equalities, tests, pushed)
+        _, flow, cost = self.model.estimate(node, left.flow, right.flow)
+        return Subtree(node, flow, left.cost + right.cost + cost, bound, always, tested)
+
+    def union(self, parts: tuple[Subtree, ...]) -> Subtree:
+        bound = below = 0
+        for part in parts:
+            bound, below = bound | part.bound, below | part.tested
+        tested = self._clauses.known_with(bound)
+        node = UnionNode(tuple(part.node for part in parts), self._clauses.listed(tested & ~below))
+        return self._over(parts, node, bound, 0, tested)
+
+    def group(self, child: Subtree, closure: Between) -> Subtree:
+        bound = child.bound | self._clauses.bits((closure.component.variable,))
+        tested = self._clauses.known_with(bound)
+        site, tests = closure.site, self._clauses.listed(tested & ~child.tested)
+        node = GroupNode(child.node, site.scan, site.gap, site.conditions, tests)
+        return self._over((child,), node, bound, child.always, tested)
+
+    def negate(self, child: Subtree, negation: Between) -> Subtree:
+        return self._over((child,), NegNode(child.node, negation.site), child.bound, child.always, child.tested)
+
+    def _over(self, below: tuple[Subtree, ...], node: Node, bound: int, always: int, tested: int) -> Subtree:
+        _, flow, cost = self.model.estimate(node, *(child.flow for child in below))
+        return Subtree(node, flow, sum(child.cost for child in below) + cost, bound, always, tested)
+
+    # Sequences -------------------------------------------------------------------------------------------------------
+
+    def joins(
+        self, parts: Parts, left: Subtree, right: Subtree, first: int, low: Collection[str] | None = None
+    ) -> list[Subtree]:
+        """Every way to join two sides, of which the right one begins with the part of this number.
+
+        low   just what does not stand on top; None: what stands between the sides stands in each place that it can
+              have, the lowest first
+        """
+        gap = parts.gaps.get(first)
+        if gap is None:
+            return [self.join(parts.kind, left, right)]
+        found = []
+        for chosen in product(*(self._places(between, left, right, low) for between in gap)):
+            placed = tuple(zip(chosen, gap, strict=True))
+            tree = self.join(parts.kind, left, right, [(_SIDES[where], n) for where, n in placed if where in _SIDES])
+            found.append(self._above(tree, [between for where, between in placed if where is Where.JOIN]))
+        return found
+
+    def _places(
+        self, between: Between, left: Subtree, right: Subtree, low: Collection[str] | None
+    ) -> tuple[Where, ...]:
+        if not between.movable or (low is not None and between.component.variable not in low):
+            return (Where.TOP,)
+        needed = self._clauses.bits(between.named)
+        sides = [(Where.RIGHT, right.bound), (Where.LEFT, left.bound)] if between.component.negated else []
+        sides.append((Where.JOIN, left.bound | right.bound))
+        found = tuple(where for where, bound in sides if not needed & ~bound)
+        return found if low is not None else (*found, Where.TOP)
+
+    def topped(self, tree: Subtree) -> Subtree:
+        """With all that does not stand in it yet, looked at on whole records."""
+        standing = {absence.scan.component for absence in absences(tree.node)}
+        grouped = {component for component in bound_by(tree.node) if component.kind is ComponentKind.CLOSURE}
+        return self._above(tree, [each for each in self.between if each.component not in standing | grouped])
+
+    def _above(self, tree: Subtree, above: list[Between]) -> Subtree:
+        """Groups first, since they may be neighbours of what is negated."""
+        for between in above:
             if not between.component.negated:
-                node = self.group(node, between)
-        for between in found:
+                tree = self.group(tree, between)
+        for between in above:
             if between.component.negated:
-                node = NegNode(node, self.absence(between))
-        return node
+                tree = self.negate(tree, between)
+        return tree
 
-    def absence(self, negation: GapSite) -> Site:
-        conditions = self.logical.negative.get(negation.component.variable, ())
-        return Site(Scan(negation.component), negation.gap, unless_implied(conditions, self.key))
-
-    def group(self, child: Node, closure: GapSite) -> GroupNode:
-        members = self.logical.members.get(closure.component.variable, ())
-        return GroupNode(child, Scan(closure.component), closure.gap, unless_implied(members, self.key))
-
-
-def _on_top(pattern: Pattern, shape: Shape | None) -> Iterator[GapSite]:
-    if isinstance(pattern, Leaf):
-        return
-    assert shape is not None
-    parts = pattern.parts
-    if isinstance(pattern, Sequence):
-        found = sequence_parts(pattern)
-        parts = found.joined
-        places = (
-            *zip(found.negations, shape.negations, strict=True),
-            *zip(found.closures, shape.closures, strict=True),
-        )
-        yield from (between for between, where in places if where is Where.TOP)
-    for part, below in zip(parts, shape.parts, strict=True):
-        yield from _on_top(part, below)
-
-
-# Tests ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Placing:
-    """Where each clause is tested first."""
-
-    # The variables that the plan binds; others are absent from all its records.
-    present: frozenset[str]
-    schema: Schema
-
-    def settled(self, node: Node, clauses: list[Clause]) -> Node:
-        """The node with these clauses tested in it or below, each of which it can test."""
-        match node:
-            case LeafNode(scan=scan) if scan.component.kind is ComponentKind.SINGLE:
-                return LeafNode(Scan(scan.component, tuple(clauses)))
-            case LeafNode():
-                return replace(node, tests=tuple(clauses))
-            case JoinNode(left=left, right=right):
-                (to_left, to_right), here = self.divided(clauses, (left, right))
-                equalities = tuple(clause for clause in here if self.is_equality(clause, left, right))
-                return replace(
-                    node,
-                    left=self.settled(left, to_left),
-                    right=self.settled(right, to_right),
-                    equalities=equalities,
-                    tests=tuple(clause for clause in here if clause not in equalities),
-                )
-            case UnionNode(parts=parts):
-                below, _ = self.divided(filter(holds_when_absent, clauses), parts)
-                lower = {clause for part in below for clause in part}
-                settled = tuple(self.settled(part, own) for part, own in zip(parts, below, strict=True))
-                return UnionNode(settled, tuple(clause for clause in clauses if clause not in lower))
-            case GroupNode(child=child):
-                (lower_ones,), here = self.divided(clauses, (child,))
-                return replace(node, child=self.settled(child, lower_ones), tests=tuple(here))
-            case NegNode(child=child):
-                return replace(node, child=self.settled(child, clauses))
-
-    def divided(self, clauses: Iterable[Clause], below: tuple[Node, ...]) -> tuple[list[list[Clause]], list[Clause]]:
-        """The clauses that each node below can test, and those that none can."""
-        known = [frozenset(variables_bound(node)) for node in below]
-        given: list[list[Clause]] = [[] for _ in below]
-        left: list[Clause] = []
-        for clause in clauses:
-            named = variables(clause) & self.present
-            takers = (
-                own
-                for own, node, names in zip(given, below, known, strict=True)
-                if named <= names and _can_test(node, clause)
-            )
-            next(takers, left).append(clause)
-        return given, left
-
-    def is_equality(self, clause: Clause, left: Node, right: Node) -> bool:
-        """Whether a join can look the clause up."""
-        return is_lookup(clause, {**_always_bound(left), **_always_bound(right)}, self.schema)
-
-
-def _can_test(node: Node, clause: Clause) -> bool:
-    """Whether a node has a place for a clause on its variables: the mask of a single event names no absent one."""
-    match node:
-        case LeafNode(scan=scan):
-            return fits_leaf(clause, scan.component)
-        case NegNode(child=child):
-            return _can_test(child, clause)
-        case _:
-            return True
-
-
-def _always_bound(node: Node) -> dict[str, Component]:
-    """The components to which every record of a node gives events: those of a disjunction's branches are not."""
-    match node:
-        case UnionNode():
-            return {}
-        case JoinNode(left=left, right=right):
-            return {**_always_bound(left), **_always_bound(right)}
-        case LeafNode():
-            return {component.variable: component for component in bound(node)}
-        case GroupNode(child=child) | NegNode(child=child):
-            return _always_bound(child)
+    def plan(self, tree: Subtree) -> tuple[TreePlan, float]:
+        """A whole tree with its cost; what no node of it could test is tested after it."""
+        after = self._clauses.listed(self._clauses.every & ~tree.tested)
+        plan = TreePlan(self.logical.pattern, tree.node, self.key, after, self.logical.aliases)
+        return plan, tree.cost + self.model.after(tree.flow, plan)

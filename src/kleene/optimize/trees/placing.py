@@ -1,13 +1,19 @@
-"""Rules by which conditions find their places in trees, for whoever builds one and for whoever searches for one."""
+"""Where the conditions of a pattern are tested: each at the lowest node of a tree that knows enough.
+
+That is the lowest that binds its variables. Within a disjunction it is right only for what holds where the variables
+are absent; what does not is tested above it, on the records of all its branches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references
-from kleene.pattern.nodes import Component, ComponentKind
+from kleene.optimize.trees.logical import Logical
+from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references, variables
+from kleene.pattern.nodes import Component, ComponentKind, Disjunction, Leaf, Pattern, components
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
+from kleene.plan.check_trees import holds_when_absent
 from kleene.plan.implied import implied_by_key
 
 # Values of these types are equal exactly when they are the same.
@@ -21,7 +27,80 @@ def unless_implied(clauses: Iterable[Clause], key: tuple[str, ...]) -> tuple[Cla
     return tuple(dict.fromkeys(clause for clause in clauses if not implied_by_key(clause, key)))
 
 
-def fits_leaf(clause: Clause, component: Component) -> bool:
+class ClausePlaces:
+    """The positive clauses of a pattern that its key does not imply; variables and clauses are bits of an integer."""
+
+    def __init__(self, logical: Logical, key: tuple[str, ...], schema: Schema) -> None:
+        present = {c.variable: c for c in components(logical.pattern) if not c.negated}
+        self._bits = {name: 1 << number for number, name in enumerate(present)}
+        self._clauses = unless_implied(logical.positive, key)
+        self._needs = tuple(self._needed(clause, logical.pattern) for clause in self._clauses)
+        # Those that a join looks up, if each of its records binds their variables.
+        self.lookups = sum(1 << n for n, c in enumerate(self._clauses) if _is_lookup(c, present, schema))
+        self.every = (1 << len(self._clauses)) - 1
+        self._known: dict[int, int] = {}
+        self._listed: dict[int, tuple[Clause, ...]] = {}
+
+    def bits(self, names: Iterable[str]) -> int:
+        """Variables that no match binds, as negated ones, have no bit."""
+        return sum(self._bits.get(name, 0) for name in names)
+
+    def at_leaf(self, component: Component) -> int:
+        """The clauses that a leaf tests."""
+        bit = self._bits[component.variable]
+        own = (number for number, needed in enumerate(self._needs) if needed == bit)
+        return sum(1 << number for number in own if _fits_leaf(self._clauses[number], component))
+
+    def known_with(self, bound: int) -> int:
+        """The clauses that can be tested where these variables are bound."""
+        found = self._known.get(bound)
+        if found is None:
+            found, bit = 0, 1
+            for needed in self._needs:
+                if needed and needed & bound == needed:
+                    found |= bit
+                bit <<= 1
+            self._known[bound] = found
+        return found
+
+    def listed(self, chosen: int) -> tuple[Clause, ...]:
+        """In the order of the text."""
+        if not chosen:
+            return ()
+        found = self._listed.get(chosen)
+        if found is None:
+            clauses, rest = [], chosen
+            while rest:
+                clauses.append(self._clauses[(rest & -rest).bit_length() - 1])
+                rest &= rest - 1
+            found = self._listed[chosen] = tuple(clauses)
+        return found
+
+    def _needed(self, clause: Clause, pattern: Pattern) -> int:
+        """The variables that must be bound where a clause is tested; none: nowhere in a tree."""
+        named = self.bits(variables(clause))
+        if not named or holds_when_absent(clause):
+            return named
+        # Above the outermost disjunction of which one branch has all its variables: the other branches lack them.
+        while not isinstance(pattern, Leaf):
+            part = next((part for part in pattern.parts if not named & ~self._within(part)), None)
+            if part is None:
+                break
+            if isinstance(pattern, Disjunction):
+                # A closure of a branch may be bound later than the disjunction is.
+                return named | self._within(pattern, closures=False)
+            pattern = part
+        return named
+
+    def _within(self, pattern: Pattern, *, closures: bool = True) -> int:
+        return self.bits(
+            component.variable
+            for component in components(pattern)
+            if closures or component.kind is not ComponentKind.CLOSURE
+        )
+
+
+def _fits_leaf(clause: Clause, component: Component) -> bool:
     """Whether a leaf has a place for a clause on its variable: the mask of a single event names no absent one."""
     return component.kind is not ComponentKind.SINGLE or all(
         isinstance(r, Attribute) and r.variable == component.variable and r.which is Which.SINGLE
@@ -29,7 +108,7 @@ def fits_leaf(clause: Clause, component: Component) -> bool:
     )
 
 
-def is_lookup(clause: Clause, always: Mapping[str, Component], schema: Schema) -> bool:
+def _is_lookup(clause: Clause, always: Mapping[str, Component], schema: Schema) -> bool:
     """Whether a join can look a clause between its sides up: one value on each, which every record has."""
     literal = clause.literals[0]
     if len(clause.literals) > 1 or not isinstance(literal, Comparison) or literal.operator != "=":

@@ -9,7 +9,8 @@ from kleene.engine.intake.strings import StringPool
 from kleene.engine.state.store import EventStore
 from kleene.kernels.expression import Ints, Texts
 from kleene.kernels.timeline import Timeline
-from kleene.optimize.choosing import chosen_tree, costed
+from kleene.optimize.choosing import chosen_tree
+from kleene.optimize.cost import cost_of
 from kleene.optimize.statistics import Statistics, changed, merged
 from kleene.optimize.trees.logical import Logical
 from kleene.pattern.query import BoundQuery
@@ -42,7 +43,7 @@ class Adapter:
         self._observer = Observer(plan, columns, strings, query.window)
         self._plan, self._made_for, self.statistics = plan, statistics, statistics
         self._rounds = self._tried = 0
-        self.costs: Costed = costed(query, plan, statistics)
+        self.costs: Costed = cost_of(query, plan, statistics)
 
     def after_round(
         self,
@@ -66,7 +67,7 @@ class Adapter:
         if not changed(self._made_for, self.statistics, adapting.change):
             return None
         self._made_for = self.statistics
-        self.costs = costed(self._query, self._plan, self.statistics)
+        self.costs = cost_of(self._query, self._plan, self.statistics)
         found = chosen_tree(self._query, self._logical, self.statistics, self._settings)
         if found.plan == self._plan or found.costs.total > (1 - adapting.gain) * self.costs.total:
             return None

@@ -1,0 +1,170 @@
+"""What a tree is built over: the parts that joins combine, and what is negated or grouped between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from kleene.optimize.trees.logical import Logical
+from kleene.optimize.trees.placing import unless_implied
+from kleene.pattern.expressions import Clause, variables
+from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Leaf, Pattern, Sequence, components
+from kleene.plan.physical import Scan
+from kleene.plan.trees import Gap, Join, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A negated class or a closure of a sequence."""
+
+    # With the conditions that the key does not imply.
+    site: Site
+    # How many of the joined parts stand before it.
+    after: int
+    # The other variables of the pattern that its conditions name.
+    named: frozenset[str]
+    # Whether some tree has it anywhere but on top.
+    movable: bool
+
+    @property
+    def component(self) -> Component:
+        return self.site.scan.component
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A sequence or a conjunction: parts have numbers from left to right, and a set of them is a bit mask."""
+
+    kind: Join
+    joined: tuple[Pattern, ...]
+    between: tuple[Between, ...] = ()
+
+    @cached_property
+    def gaps(self) -> Mapping[int, tuple[Between, ...]]:
+        """What stands between two parts, by the number of the second."""
+        found: dict[int, tuple[Between, ...]] = {}
+        for each in self.between:
+            found[each.after] = (*found.get(each.after, ()), each)
+        return found
+
+    @property
+    def every(self) -> int:
+        return (1 << len(self.joined)) - 1
+
+
+def all_parts(logical: Logical, key: tuple[str, ...]) -> dict[Pattern, Parts]:
+    """The parts of every sequence and conjunction in a pattern."""
+    every = tuple(components(logical.pattern))
+    present = frozenset(component.variable for component in every if not component.negated)
+    conditions, named = {}, {}
+    for component in filter(_is_between, every):
+        name = component.variable
+        said = logical.negative if component.negated else logical.members
+        conditions[name] = unless_implied(said.get(name, ()), key)
+        named[name] = (frozenset().union(*map(variables, conditions[name])) & present) - {name}
+    closures = (c.variable for c in every if _is_between(c) and not c.negated)
+    chosen_by = frozenset(name for closure in closures for name in named[closure])
+    return dict(_Dividing(conditions, named, chosen_by).of(logical.pattern, in_conjunction=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _Dividing:
+    # By negated class or closure: its conditions, and the other variables that these name.
+    conditions: Mapping[str, tuple[Clause, ...]]
+    named: Mapping[str, frozenset[str]]
+    # Closures by whose groups the members of another are chosen: groups are then made on top, in the order of the text.
+    chosen_by: frozenset[str]
+
+    def of(self, pattern: Pattern, *, in_conjunction: bool) -> Iterator[tuple[Pattern, Parts]]:
+        if isinstance(pattern, Leaf):
+            return
+        if isinstance(pattern, Sequence):
+            yield pattern, self._sequence(pattern, in_conjunction=in_conjunction)
+        elif isinstance(pattern, Conjunction):
+            yield pattern, Parts(Join.CONJ, pattern.parts)
+        for part in pattern.parts:
+            yield from self.of(part, in_conjunction=in_conjunction or isinstance(pattern, Conjunction))
+
+    def _sequence(self, pattern: Sequence, *, in_conjunction: bool) -> Parts:
+        joined = tuple(part for part in pattern.parts if not isinstance(part, Leaf) or not _is_between(part.component))
+        own = {component.variable for component in components(pattern)}
+        gaps = tuple(_gaps(pattern))
+        closed = {after for after, component, _ in gaps if not component.negated}
+        between = []
+        for after, component, gap in gaps:
+            name = component.variable
+            # At an end the bound is that of the whole match.
+            movable = 0 < after < len(joined) and self.named[name] <= own
+            if component.negated:
+                # Beside a closure the neighbour is known when the group is.
+                movable &= after not in closed
+            else:
+                # Under a conjunction an event of the group may still be used elsewhere: then it is no member.
+                movable &= not in_conjunction and name not in self.chosen_by
+            site = Site(Scan(component), gap, self.conditions[name])
+            between.append(Between(site, after, self.named[name], movable))
+        return Parts(Join.SEQ, joined, tuple(between))
+
+
+# Gaps --------------------------------------------------------------------------------------------------------------
+
+
+def _gaps(sequence: Sequence) -> Iterator[tuple[int, Component, Gap]]:
+    """What stands between the joined parts, with the number of those before it."""
+    after = 0
+    for place, part in enumerate(sequence.parts):
+        if not isinstance(part, Leaf) or not _is_between(part.component):
+            after += 1
+            continue
+        before, behind = reversed(sequence.parts[:place]), sequence.parts[place + 1 :]
+        yield after, part.component, Gap(_nearest(before), _nearest(behind))
+
+
+def _is_between(component: Component) -> bool:
+    return component.negated or component.kind is ComponentKind.CLOSURE
+
+
+def _nearest(parts: Iterable[Pattern]) -> tuple[str, ...]:
+    """The variables of the nearest part that is present: a closure may be empty, so what is behind it counts, too."""
+    found: list[str] = []
+    for part in parts:
+        closure = part.component if isinstance(part, Leaf) and part.component.kind is ComponentKind.CLOSURE else None
+        if closure is not None:
+            found.append(closure.variable)
+            if closure.minimum:
+                break
+        elif not isinstance(part, Leaf) or not part.component.negated:
+            # A closure within a part lies between others of its events, so it never is the one that is next.
+            found += [component.variable for component in components(part) if not _is_between(component)]
+            break
+    return tuple(found)
+
+
+# Sets of parts -----------------------------------------------------------------------------------------------------
+
+
+def splits(parts: Parts, own: int, *, any_order: bool = True) -> Iterator[tuple[int, int]]:
+    """The pairs of sets that make up a set of two parts or more: a sequence joins neighbours only."""
+    if parts.kind is Join.CONJ and any_order:
+        return _in_two(own)
+    return _neighbours(own)
+
+
+def _neighbours(own: int) -> Iterator[tuple[int, int]]:
+    first, end = (own & -own).bit_length() - 1, own.bit_length()
+    for middle in range(first + 1, end):
+        left = own & ((1 << middle) - 1)
+        yield left, own ^ left
+
+
+def _in_two(own: int) -> Iterator[tuple[int, int]]:
+    """Every way to divide a set; the sides are alike, so the first part is on the left."""
+    first = own & -own
+    rest = own ^ first
+    beside = (rest - 1) & rest
+    while True:
+        yield first | beside, rest ^ beside
+        if not beside:
+            return
+        beside = (beside - 1) & rest
