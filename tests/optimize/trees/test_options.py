@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.soaking import rounds
 
 from kleene.errors import QueryError
 from kleene.optimize.trees.options import options
@@ -91,7 +92,7 @@ def test_the_conditions_come_along() -> None:
 @pytest.mark.parametrize("stratum", ["conjunction", "disjunction", "nested", "closure", "negation", "optional"])
 def test_options_stand_for_the_alternatives_one_for_one(stratum: str) -> None:
     rng = Random(5)
-    for _ in range(150):
+    for _ in range(rounds(480)):
         case = random_case(rng, stratum)
         try:
             query = Query(case.query_text, params=case.params).bind(Schema(**schema_of(case)))
