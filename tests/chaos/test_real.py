@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pytest
 from tests.chaos.real_run import RealRun
+from tests.soaking import SOAKING
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_each_row_exactly_once(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
-    """One of a few streams of `make chaos`, shorter."""
-    tally = RealRun(tmp_path, random.Random(20261116), ("between two writes", "driver", "jvm"), workers=2).go()
+    """One of a few streams of `make chaos`, shorter: a driver alone is killed in `make soak`."""
+    ends = ("between two writes", "driver", "jvm") if SOAKING else ("between two writes", "jvm")
+    tally = RealRun(tmp_path, random.Random(20261116), ends, workers=2).go()
     assert tally.is_right, f"{tally.report()}\n{(tmp_path / 'stderr').read_text()[-3000:]}"
-    assert tally.failures["driver"] == tally.failures["jvm"] == tally.failures["driver and jvm"] == 1
+    assert tally.failures["jvm"] == tally.failures["driver and jvm"] == 1
+    assert tally.failures["driver"] == SOAKING
     assert tally.failures["worker"] >= 2
-    assert tally.outputs["pairs"].wanted > 1_000
+    assert tally.outputs["pairs"].wanted > 500
     assert min(rows.wanted for rows in tally.outputs.values()) > 10
     record_property("counted", f"killed on Spark: {tally.line()}")

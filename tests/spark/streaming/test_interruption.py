@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conftest import SHUFFLE_PARTITIONS
+from tests.soaking import SOAKING
 from tests.spark.stream_pipelines import Watched, event, lines, put
 from tests.spark.stream_pipelines import changed as stream_file
 from tests.spark.streaming.test_streams import PAIRS, Folder, Gathered
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.sparks_own]
 
 SETTINGS = kleene.Settings(stream=kleene.Stream(delay=2))
-STOPS = 10
+STOPS = 10 if SOAKING else 3
 # How a line of Java's stack begins.
 STACK = "\tat "
 

@@ -86,7 +86,7 @@ def by_pipeline(spark: SparkSession, folder: Folder, place: Path) -> list[str]:
     ("before", "after", "run"),
     [
         (1, 8, by_match),
-        (4, 1, by_live),
+        pytest.param(4, 1, by_live, marks=pytest.mark.soak),
         (2, 4, by_pipeline),
         pytest.param(2, 4, by_match, marks=pytest.mark.soak),
         pytest.param(1, 2, by_live, marks=pytest.mark.soak),
