@@ -102,9 +102,10 @@ class CostModel:
 
     def least(self, kind: Join, left: Flow, right: Flow, records: float) -> float:
         """What a join costs at least that makes so many records: what it costs if it only looks up."""
-        ordered = _ordered(left.size, right.size) if kind is Join.SEQ else _interleaved(left.size, right.size)
-        tried = records / ordered
-        tried = tried / right.size if kind is Join.SEQ else 2 * tried
+        if kind is Join.SEQ:
+            tried = records / (_ordered(left.size, right.size) * right.size)
+        else:
+            tried = 2 * records / _interleaved(left.size, right.size)
         return self.weights.input * tried + self.weights.output * records
 
     def after(self, flow: Flow, plan: TreePlan) -> float:

@@ -133,29 +133,38 @@ class _Search:
         others cost at least; they are joined from the least on, until none can be cheaper than what was found.
         """
         floors = [
-            (left.cost + right.cost, left, right, (other & -other).bit_length() - 1)
+            (left.cost + right.cost, left, right, other)
             for one, other in sides
             if (left := table.get(one)) is not None and (right := table.get(other)) is not None
         ]
-        cheapest, model = _Cheapest(count), self.builder.model
+        cheapest, model, kind, gaps = _Cheapest(count), self.builder.model, parts.kind, parts.gaps
         if not floors:
             return cheapest.trees
         start = min(floors, key=_LEAST)
-        cheapest.add(self.builder.joins(parts, *start[1:], self.low))
+        cheapest.add(self._joins(parts, *start[1:]))
         # Records that were counted may differ with the tree.
         records = 0.0 if model.counted or not cheapest.trees else cheapest.trees[0].flow.card
-        bounds = []
+        limit, bounds = cheapest.limit, []
         for each in floors:
-            floor, left, right, first = each
-            if floor < cheapest.limit and each is not start:
+            bound, left, right, other = each
+            if bound < limit and each is not start:
                 # A group between these sides makes its records of those of the join.
-                of_join = 0.0 if first in parts.gaps else model.least(parts.kind, left.flow, right.flow, records)
-                bounds.append((floor + of_join, left, right, first))
-        for bound, left, right, first in sorted(bounds, key=_LEAST):
+                if not gaps or _first(other) not in gaps:
+                    bound += model.least(kind, left.flow, right.flow, records)
+                bounds.append((bound, left, right, other))
+        for bound, left, right, other in sorted(bounds, key=_LEAST):
             if bound >= cheapest.limit:
                 break
-            cheapest.add(self.builder.joins(parts, left, right, first, self.low))
+            cheapest.add(self._joins(parts, left, right, other))
         return cheapest.trees
+
+    def _joins(self, parts: Parts, left: Subtree, right: Subtree, right_set: int) -> list[Subtree]:
+        return self.builder.joins(parts, left, right, _first(right_set), self.low)
+
+
+def _first(own: int) -> int:
+    """The first part of a set."""
+    return (own & -own).bit_length() - 1
 
 
 _LEAST = itemgetter(0)
