@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from math import inf
 
@@ -232,10 +233,11 @@ def test_twenty_classes_and_thirty_conditions_take_less_than_ten_milliseconds() 
     parts = " ; ".join(f"T{number} v{number}" for number in range(20))
     query = bound(f"PATTERN {parts} WHERE {' AND '.join(said)} WITHIN 9")
     [logical] = options(query)
-    statistics = random_statistics(query, logical, chance)
-    seconds = quickest(lambda: best(query, logical, statistics))
-    print(f"20 classes, 30 conditions: {seconds * 1000:.1f} ms")
-    assert seconds < 0.030
+    # Where nothing was measured all classes are alike, and no side of a join is much cheaper than another.
+    for name, statistics in (("random", random_statistics(query, logical, chance)), ("no", Statistics())):
+        seconds = quickest(partial(best, query, logical, statistics))
+        print(f"20 classes, 30 conditions, {name} statistics: {seconds * 1000:.1f} ms")
+        assert seconds < 0.030
 
 
 # What is shown beside the chosen one ---------------------------------------------------------------------------------

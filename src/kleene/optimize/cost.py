@@ -100,6 +100,14 @@ class CostModel:
         tried, made, cost = estimate
         return Estimate(tried, Flow(counted, made.size), cost + self.weights.output * (counted - made.card))
 
+    def least(self, kind: Join, left: Flow, right: Flow, records: float) -> float:
+        """What a join costs at least that makes so many records: what it costs if it only looks up."""
+        if kind is Join.SEQ:
+            tried = records / (_ordered(left.size, right.size) * right.size)
+        else:
+            tried = 2 * records / _interleaved(left.size, right.size)
+        return self.weights.input * tried + self.weights.output * records
+
     def after(self, flow: Flow, plan: TreePlan) -> float:
         """What is tested on whole records."""
         return self._testing(flow.card, len(plan.after))
@@ -147,10 +155,8 @@ class CostModel:
             share *= survive
             tried *= survive if side is Side.RIGHT else 1.0
             cost += self._searching(left.card if side is Side.LEFT else right.card, absence.conditions)
-        size = left.size + right.size
-        # CONJ: the same for each of the ways to interleave them, (kL-1)!(kR-1)!/(k-1)! · k!/(kL! kR!).
-        ordered = _ordered(left.size, right.size) if is_sequence else size / (left.size * right.size)
-        made = Flow(min(pairs * ordered * share, MOST), size)
+        ordered = _ordered(left.size, right.size) if is_sequence else _interleaved(left.size, right.size)
+        made = Flow(min(pairs * ordered * share, MOST), left.size + right.size)
         cost += self._looking(tried, len(node.tests)) + weights.output * made.card
         if weights.record:
             cost += self._kept((node.left, node.right), (left, right))
@@ -234,3 +240,8 @@ def lists(rate: float, component: Component) -> float:
 def _ordered(left: float, right: float) -> float:
     """(kL-1)!(kR-1)!/(k-1)!; the parts of a union may differ in size, so a size need not be whole."""
     return exp(lgamma(left) + lgamma(right) - lgamma(left + right))
+
+
+def _interleaved(left: float, right: float) -> float:
+    """The same for each of the ways to interleave two records: (kL-1)!(kR-1)!/(k-1)! · k!/(kL! kR!)."""
+    return (left + right) / (left * right)

@@ -127,28 +127,66 @@ class _Search:
     def _cheapest(
         self, count: int, parts: Parts, sides: Iterable[tuple[int, int]], table: Mapping[int, Subtree]
     ) -> list[Subtree]:
-        """The cheapest trees that join two sides, so many at most, the best first."""
+        """The cheapest trees that join two sides, so many at most, the best first.
+
+        Most sides need not be joined. The first join tells how many records all of them make, and with that what the
+        others cost at least; they are joined from the least on, until none can be cheaper than what was found.
+        """
         floors = [
-            (left.cost + right.cost, one, other)
+            (left.cost + right.cost, left, right, other)
             for one, other in sides
             if (left := table.get(one)) is not None and (right := table.get(other)) is not None
         ]
-        model = self.builder.model
-        found: list[Subtree] = []
-        least, records = inf, 0.0
-        for floor, one, other in sorted(floors, key=itemgetter(0)):
-            # A join costs its sides and its records at least, and these are the same for all, unless some were counted.
-            if floor + records >= least:
+        cheapest, model, kind, gaps = _Cheapest(count), self.builder.model, parts.kind, parts.gaps
+        if not floors:
+            return cheapest.trees
+        start = min(floors, key=_LEAST)
+        cheapest.add(self._joins(parts, *start[1:]))
+        # Records that were counted may differ with the tree.
+        records = 0.0 if model.counted or not cheapest.trees else cheapest.trees[0].flow.card
+        limit, bounds = cheapest.limit, []
+        for each in floors:
+            bound, left, right, other = each
+            if bound < limit and each is not start:
+                # A group between these sides makes its records of those of the join.
+                if not gaps or _first(other) not in gaps:
+                    bound += model.least(kind, left.flow, right.flow, records)
+                bounds.append((bound, left, right, other))
+        for bound, left, right, other in sorted(bounds, key=_LEAST):
+            if bound >= cheapest.limit:
                 break
-            first = (other & -other).bit_length() - 1
-            for tree in self.builder.joins(parts, table[one], table[other], first, self.low):
-                if tree.cost < least:
-                    place = next((n for n, each in enumerate(found) if tree.cost < each.cost * _ROUNDING), len(found))
-                    found.insert(place, tree)
-                    del found[count:]
-                    least = found[-1].cost * _ROUNDING if len(found) == count else inf
-                    records = 0.0 if model.counted else model.weights.output * tree.flow.card
-        return found
+            cheapest.add(self._joins(parts, left, right, other))
+        return cheapest.trees
+
+    def _joins(self, parts: Parts, left: Subtree, right: Subtree, right_set: int) -> list[Subtree]:
+        return self.builder.joins(parts, left, right, _first(right_set), self.low)
+
+
+def _first(own: int) -> int:
+    """The first part of a set."""
+    return (own & -own).bit_length() - 1
+
+
+_LEAST = itemgetter(0)
+
+
+class _Cheapest:
+    """The cheapest trees, so many at most, the best first; of equal ones the first."""
+
+    def __init__(self, count: int) -> None:
+        self.trees: list[Subtree] = []
+        # What a tree must cost less than.
+        self.limit = inf
+        self._count = count
+
+    def add(self, trees: Iterable[Subtree]) -> None:
+        for tree in trees:
+            if tree.cost < self.limit:
+                cheaper = (n for n, each in enumerate(self.trees) if tree.cost < each.cost * _ROUNDING)
+                self.trees.insert(next(cheaper, len(self.trees)), tree)
+                del self.trees[self._count :]
+                if len(self.trees) == self._count:
+                    self.limit = self.trees[-1].cost * _ROUNDING
 
 
 def _sets(parts: Parts, *, any_order: bool) -> Iterator[int]:

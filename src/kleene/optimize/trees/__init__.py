@@ -1,1 +1,1 @@
-"""Patterns become trees of joins (ZStream §5): expanded, rewritten, divided into parts, built from the leaves up."""
+"""How patterns become trees of joins (ZStream §5): expanded, rewritten, divided into parts, built."""
