@@ -12,6 +12,7 @@ from numba.core import cgutils, config, types
 from numba.core.registry import CPUDispatcher
 from numba.extending import lower_builtin, type_callable
 
+from kleene.kernels.copies import KernelCompiler
 from kleene.kernels.interpreting import Kernel
 from kleene.kernels.kernel_cache import KernelCache, Unkept
 
@@ -73,7 +74,7 @@ def _widened(kind: Any) -> Any:
 def _kernel(function: F, options: dict[str, Any]) -> F:
     if config.DISABLE_JIT:
         return function
-    dispatcher = KernelDispatcher(function, targetoptions={**_OPTIONS, **options})
+    dispatcher = KernelDispatcher(function, targetoptions={**_OPTIONS, **options}, pipeline_class=KernelCompiler)
     try:
         dispatcher._cache = KernelCache(function)
     except RuntimeError:
