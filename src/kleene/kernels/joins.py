@@ -148,12 +148,15 @@ def join(
     scope, out = borrowed(scope), borrowed(out)
     order, within, floors, ceilings = pairing.order, window.within, pairing.floors, pairing.ceilings
     stops = window.stops and within.size >= 0
+    swapped = pairing.swapped
+    first_columns = outer.refs.shape[1] if swapped else inner.refs.shape[1]
     number = out.number[0]
     tried = 0
     for row in range(begin, outer.codes.size):
         if outer.codes[row] < 0 or outer.times[row, START] < window.earliest:
             continue
         before = number
+        first, last = np.int64(-1), np.int64(-1)
         left, right, own_end = outer.times[row, LEFT], outer.times[row, RIGHT], outer.times[row, END]
         lowest = floors[row] if floors.size else np.int64(-1)
         limit = left if order == BEFORE else right if order == EARLIER else right + 1
@@ -161,20 +164,20 @@ def join(
         while other >= 0:
             here = other
             other = np.int64(inner.links.previous[here]) if inner.links.keyed else here - 1
-            if inner.times[here, RIGHT] >= limit:
+            met = inner.times[here, RIGHT]
+            if met >= limit:
                 continue
             if stops and outside(own_end, inner.times[here, END], within):
                 break
-            if inner.times[here, RIGHT] < lowest:
+            if met < lowest:
                 break
             tried += 1
             if ceilings.size and left > ceilings[here]:
                 continue
-            first, last = inner.times[here, FIRST], outer.times[row, LAST]
             start, end = inner.times[here, START], own_end
             if order != BEFORE:
-                first = _earlier(first, outer.times[row, FIRST], pairing.starts)
-                last = max(last, inner.times[here, LAST])
+                first = _earlier(inner.times[here, FIRST], outer.times[row, FIRST], pairing.starts)
+                last = max(outer.times[row, LAST], inner.times[here, LAST])
                 start, end = time.starts[first], time.ends[last]
             if start < window.earliest:
                 continue
@@ -186,11 +189,15 @@ def join(
                 out.number[0] = before
                 out.tried[0] += tried
                 return row
-            _write_columns(number, row, here, outer, inner, pairing.swapped, out)
-            out.times[number, LEFT] = min(left, inner.times[here, LEFT])
-            out.times[number, RIGHT] = max(right, inner.times[here, RIGHT])
+            _write_columns(number, row, here, outer, inner, first_columns, swapped, out)
+            if order == BEFORE:
+                out.times[number, LEFT], out.times[number, RIGHT] = inner.times[here, LEFT], right
+                out.times[number, FIRST], out.times[number, LAST] = inner.times[here, FIRST], outer.times[row, LAST]
+            else:
+                out.times[number, LEFT] = min(left, inner.times[here, LEFT])
+                out.times[number, RIGHT] = max(right, met)
+                out.times[number, FIRST], out.times[number, LAST] = first, last
             out.times[number, START], out.times[number, END] = start, end
-            out.times[number, FIRST], out.times[number, LAST] = first, last
             number += 1
     out.tried[0] += tried
     out.number[0] = number
@@ -225,9 +232,16 @@ def _earlier(event: int, other: int, starts: Ints) -> int:
 
 @step
 def _write_columns(
-    number: int, row: int, other: int, outer: CodedRecords, inner: LinkedRecords, swapped: bool, out: Pairs
+    number: int,
+    row: int,
+    other: int,
+    outer: CodedRecords,
+    inner: LinkedRecords,
+    first_columns: int,  # of the side that comes first
+    swapped: bool,
+    out: Pairs,
 ) -> None:
-    first_columns = outer.refs.shape[1] if swapped else inner.refs.shape[1]
+    """Put the events of two records into one."""
     for column in range(first_columns):
         out.refs[number, column] = outer.refs[row, column] if swapped else inner.refs[other, column]
     for column in range(first_columns, out.refs.shape[1]):
