@@ -37,7 +37,7 @@ class SequenceRule(NamedTuple):
 
     programs: Programs  # [place]: what can be tested once its event is bound, and those of later places
     within: WindowLength
-    in_scan: bool  #      whether the window stops the scan, and the construction
+    in_scan: bool  #      whether there is a window that stops the scan, and the construction
     in_construction: bool
     most: int  #          sequences that one event may complete
 
@@ -65,7 +65,6 @@ def construct(
     bits, time, sequence = borrowed(bits), borrowed(time), borrowed(sequence)
     scope, stacks, out = borrowed(scope), borrowed(stacks), borrowed(out)
     last = out.cursor.size - 1
-    within, scanned = sequence.within, sequence.in_scan and sequence.within.size >= 0
     for number in range(begin, end):
         places = bits.begins[number - bits.base]
         if places == 0:
@@ -79,8 +78,10 @@ def construct(
                 recent = stacks.top[key, place - 1]
                 if recent < 0:
                     continue
-                if scanned and outside(time.ends[number], time.highs[stacks.event[recent]], within):
-                    continue
+                if sequence.in_scan:
+                    high = time.highs[stacks.event[recent]]
+                    if outside(time.ends[number], high, sequence.within):
+                        continue
             stacks.counts[place, REACHED] += 1
             if place < last:
                 _push(number, key, place, recent, stacks)
@@ -164,12 +165,12 @@ def _bind_next(
 ) -> int:
     """Bind the next instance at a place, or at one after it; which place that is, the last one when there is none."""
     last = cursor.size - 1
-    measured = sequence.in_construction and sequence.within.size >= 0
     while place < last:
         instance = cursor[place]
         if instance >= 0:
             event = stacks.event[instance]
-            if not measured or not outside(time.ends[number], time.highs[event], sequence.within):
+            left_behind = sequence.in_construction and outside(time.ends[number], time.highs[event], sequence.within)
+            if not left_behind:
                 if time.rights[event] < time.lefts[scope.bindings[0, place + 1]]:
                     scope.bindings[0, place] = event
                     return place

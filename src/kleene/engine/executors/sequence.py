@@ -43,8 +43,8 @@ class SequenceExecutor(Executor):
         self._sequence = kernel.SequenceRule(
             joined(programs, strings),
             within(query.window),
-            plan.window_in_scan,
-            plan.window_in_construction,
+            plan.window_in_scan and query.window is not None,
+            plan.window_in_construction and query.window is not None,
             context.accounts.matches_per_event,
         )
         self._room = room(depth_of(programs))
