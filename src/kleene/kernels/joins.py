@@ -223,7 +223,7 @@ def _newest_met(code: int, limit: int, end: int, inner: LinkedRecords) -> Any:
 
 
 @step
-def _earlier(event: int, other: int, starts: Ints) -> int:
+def _earlier(event: int, other: int, starts: Ints) -> Any:
     """Of two events the one that starts earlier, or has the smaller number."""
     if starts[other] < starts[event] or (starts[other] == starts[event] and other < event):
         return other
