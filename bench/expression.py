@@ -18,7 +18,7 @@ from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.masks import mask
 from kleene.engine.intake.strings import StringPool
 from kleene.frames.arrow import schema_on
-from kleene.kernels.expression import holds_each, room
+from kleene.kernels.expression import ProgramScope, holds_each, room
 from kleene.pattern.expressions import Clause
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
@@ -113,8 +113,8 @@ def operations(table: pa.Table, schema: Schema) -> None:
         layout = Layout.of(clauses, store.columns)
         program = compile_clauses(clauses, layout)
         code, texts = link(program, strings), strings.arrays()
-        kept, stack = groups(ROWS, 0), room(program.depth)
-        run = lambda: holds_each(code, store.events, texts, pairs, kept, stack, out)  # noqa: B023, E731
+        scope = ProgramScope(store.events, texts, pairs, groups(ROWS, 0), room(program.depth))
+        run = lambda: holds_each(code, scope, out)  # noqa: B023, E731
         spent = best(run) / ROWS * 1e9
         number = len(program.code) // 4 - 1
         print(f"  {where:50} {number:3}     {spent:6.1f}         {spent / number:6.2f}     ({out.mean():.0%} true)")

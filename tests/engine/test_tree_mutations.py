@@ -28,22 +28,22 @@ MUTATIONS = (
     Mutation(
         JOINING,
         "NSEQ beside the right neighbour forbids what is simultaneous with the negated event",
-        "if right < lowest:",
-        "if right <= lowest:",
+        "if met < lowest:",
+        "if met <= lowest:",
         (NEGATED,),
     ),
     Mutation(
         JOINING,
         "NSEQ beside the left neighbour forbids what is simultaneous with the negated event",
-        "own_left > ceilings[here]",
-        "own_left >= ceilings[here]",
+        "left > ceilings[here]",
+        "left >= ceilings[here]",
         (NEGATED,),
     ),
     Mutation(
         PUSHED,
         "NSEQ takes a negated event that is simultaneous with the right neighbour",
-        "            if time.rights[other] >= ceilings[row]:\n                continue\n            # What",
-        "            if time.rights[other] > ceilings[row]:\n                continue\n            # What",
+        "if time.rights[other] >= times[row, LEFT]:",
+        "if time.rights[other] > times[row, LEFT]:",
         (NEGATED,),
     ),
     Mutation(
@@ -70,8 +70,8 @@ MUTATIONS = (
     Mutation(
         JOINING,
         "an event fills two places",
-        "if event >= 0 and event == inner.refs[other, tests.clashes[place, 1]]:",
-        "if False and event == inner.refs[other, tests.clashes[place, 1]]:",
+        "if event >= 0 and event == inner.refs[other, test.clashes[place, 1]]:",
+        "if False and event == inner.refs[other, test.clashes[place, 1]]:",
         ("conjunction", CRAFTED),
     ),
     Mutation(
@@ -105,8 +105,8 @@ MUTATIONS = (
     Mutation(
         MEMBERS,
         "a group has an event that the match has elsewhere",
-        "taken |= used[place] == other",
-        "taken |= False",
+        "has |= bound.events[place] == event",
+        "has |= False",
         ("PATTERN (A a ; B+ ; C c) & B b",),
     ),
     Mutation(
@@ -126,8 +126,8 @@ MUTATIONS = (
     Mutation(
         MEMBERS,
         "a member of a group may be outside the window",
-        "if ceilings[row] == FAR and size >= 0 and",
-        "if ceilings[row] == FAR and False and",
+        "if ceiling == OPEN and size >= 0 and",
+        "if ceiling == OPEN and False and",
         ("PATTERN (A a & C c) ; B+",),
     ),
     Mutation(

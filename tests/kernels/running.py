@@ -16,6 +16,7 @@ from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.strings import StringPool
 from kleene.frames.arrow import schema_on
 from kleene.frames.rows import rows_of
+from kleene.kernels.expression import ProgramScope
 from kleene.pattern.expressions import Clause, Which
 from kleene.pattern.schema import Schema
 from kleene.plan.layout import Layout
@@ -64,8 +65,8 @@ class Stream:
             for (variable, which), slot in layout.identifiers.items():
                 bindings[place, slot] = _row(environment, variable, which)
         out = np.zeros(number, np.bool_)
-        stack = kernels.expression.room(program.depth)
-        kernels.expression.holds_each(code, self.store.events, texts, bindings, kept, stack, out)
+        scope = ProgramScope(self.store.events, texts, bindings, kept, kernels.expression.room(program.depth))
+        kernels.expression.holds_each(code, scope, out)
         return [bool(truth) for truth in out]
 
     def mask(self, kernels: Kernels, clauses: Sequence[Clause]) -> list[bool]:

@@ -21,8 +21,7 @@ from tests.engine.quick_agreement import run as run_agreement
 from kleene import kernels
 from kleene.engine.engine import Engine
 from kleene.kernels.identity import mixed
-from kleene.kernels.interpreting import OutOfTime, interpreted
-from kleene.kernels.jit import kernels as known_kernels
+from kleene.kernels.interpreting import Kernel, OutOfTime, interpreted
 from kleene.plan.settings import Budget, Policy, Settings
 
 ROUNDS = 2
@@ -53,11 +52,15 @@ RUNS = (
     ("PATTERN C c ; !(N n) ; (B b & C d) WHERE n.ts > c.ts + 1 WITHIN 8", FEW, Settings()),
     ("PATTERN C c ; (C{1,3} d[] & B b) WHERE d[i].ts > c.ts + 2 AND d[i].id != d[i-1].id WITHIN 8", FEW, Settings()),
     ("PATTERN (C c & B b) ; C+ WHERE [id] WITHIN 9", FEW, Settings()),
+    ("PATTERN C c & B b WHERE c.ts < b.ts WITHIN 9", FEW, Settings()),
 )
 # Modules whose functions only the engine calls; the others have tests of their own beside this one.
 OF_THE_ENGINE = (
     "automaton",
+    "completion",
     "counting",
+    "deaths",
+    "extension",
     "first_paths",
     "gathering",
     "keys",
@@ -95,10 +98,12 @@ def outputs(query: object, table: pa.Table) -> tuple[object, ...]:
 
 
 def functions() -> set[str]:
-    """Every kernel, as module and name."""
-    for module in pkgutil.iter_modules(kernels.__path__):
-        importlib.import_module(f"{kernels.__name__}.{module.name}")
-    return {named(kernel.plain.__code__.co_filename, kernel.plain.__name__) for kernel in known_kernels}
+    """Every kernel and every step of one, as module and name."""
+    modules = [
+        importlib.import_module(f"{kernels.__name__}.{found.name}") for found in pkgutil.iter_modules(kernels.__path__)
+    ]
+    every = [value for module in modules for value in vars(module).values() if isinstance(value, Kernel)]
+    return {named(kernel.plain.__code__.co_filename, kernel.plain.__name__) for kernel in every}
 
 
 def named(file: str, function: str) -> str:

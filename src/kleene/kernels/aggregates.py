@@ -59,7 +59,7 @@ def accumulate(
         if function == op.COUNT:
             groups.ints[group, slot] += 1 if found == op.VALUE else 0
         elif function > op.NTH:
-            _count_to(function - op.NTH, aggregation.kinds[slot], place, row, events, groups, group, slot, found)
+            _count_to(aggregation, slot, row, events, groups, group)
         elif found != op.VALUE:
             groups.states[group, slot] = _without_value(function, found, groups.states[group, slot])
         elif aggregation.kinds[slot] == op.REALS:
@@ -73,21 +73,13 @@ def accumulate(
 
 
 @inlined
-def _count_to(
-    position: int,
-    kind: int,
-    place: int,
-    row: int,
-    events: EventColumns,
-    groups: Groups,
-    group: int,
-    slot: int,
-    found: int,
-) -> None:
+def _count_to(aggregation: Aggregation, slot: int, row: int, events: EventColumns, groups: Groups, group: int) -> None:
     """Keep the value of one event by its number. The array that holds no values of this kind counts events up to it.
 
     Counting stops there, so that runs which differ only in what came later have the same future.
     """
+    position, kind = aggregation.functions[slot] - op.NTH, aggregation.kinds[slot]
+    found, place = events.states[aggregation.columns[slot], row], aggregation.places[slot]
     number = groups.ints[group, slot] if kind == op.REALS else np.int64(groups.reals[group, slot])
     if number == position:
         return

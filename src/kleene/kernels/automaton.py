@@ -1,350 +1,238 @@
-"""NFA^b over shared runs (SASE+ §3–5): events in order are offered to the runs of their partition (`runs`)."""
+"""NFA^b over shared runs (SASE+ §3–5): events in order are offered to the runs of their partition (`runs`).
+
+At each state, from the last to the first, an event is offered to the runs that live; those that select it are put on
+the lists of their states afterwards, so that no run meets it twice. A run tries its edges with it (§3.1):
+
+    take      the event is one more of the state's Kleene component, and the run has it;
+    proceed   the component may be left, and what is asked of it as a whole holds;
+    begin     the event is the first of the next component, and the run has it there;
+    ignore    the run stays as it is, and later events meet it again. Contiguity forbids that, and so does
+              skip_till_next_match where the run could take the event, or begin with it.
+
+A run that takes or begins is a new node (`extension`); the one that it comes from stays only where it may
+ignore the event. Before the first state there is one run, which has taken nothing, and ignores everything.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from kleene.kernels.aggregates import Aggregation, accumulate, clear, copy
-from kleene.kernels.completion import add_instances, completes, is_spoilt
-from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Stack, Texts, holds
-from kleene.kernels.jit import borrowed, compiled
-from kleene.kernels.merging import forget, same_future
+from kleene.kernels.completion import add_instances, completes, is_invalidated
+from kleene.kernels.deaths import ENDED, LIVES, arrival, death, unlink
+from kleene.kernels.expression import ProgramScope, holds, is_empty, part
+from kleene.kernels.extension import extend
+from kleene.kernels.jit import borrowed, compiled, step
 from kleene.kernels.runs import (
-    ALIVE,
     BEGIN,
-    BROKEN,
     COMPLETED,
     CURRENT,
     DONE,
-    DROPPED,
     EDGES,
     EVENT,
-    EXPIRED,
     FAILED,
-    FOLLOWING,
     KILLED,
-    LINK,
     LINKS,
     LONGEST,
     NEWEST,
     NO_ROOM,
     NODES,
     NUMBER,
-    OLDEST,
-    ORIGIN,
     PREVIOUS,
     PROCEED,
     REACHED,
+    ROOT,
     RUN_SLOTS,
     SIBLING,
-    STARTS,
     STATE,
     STATUS,
     STOPPED,
     TAKE,
     TALLIES,
-    TALLY,
     TOO_MANY_RUNS,
+    Arrival,
     Int,
     Machine,
+    Offer,
     Runs,
 )
-from kleene.kernels.tallies import add, tally_one, together
-from kleene.kernels.timeline import Timeline, outside
+from kleene.kernels.timeline import EventBits, Timeline, outside
 
 
 @compiled
 def advance(
-    begin: int,
-    end: int,
-    base: int,  #       the event that the first of the following bits are of
-    begins: Ints,  #    [event]: which states it can begin, one bit each
-    takes: Ints,  #     [event]: which Kleene states can take it
-    absents: Ints,  #   [event]: which negated classes it is of
-    time: Timeline,
-    machine: Machine,
-    events: EventColumns,
-    texts: Texts,
-    aggregation: Aggregation,
-    groups: Groups,  #  [node]
-    runs: Runs,
-    bindings: Ints,  #  [1, slot]: room
-    stack: Stack,
+    begin: int, end: int, bits: EventBits, time: Timeline, machine: Machine, scope: ProgramScope, runs: Runs
 ) -> int:
-    """Offer events to runs; the number of the first event that was not offered."""
-    time, machine, events, texts = borrowed(time), borrowed(machine), borrowed(events), borrowed(texts)
-    aggregation, groups, runs, stack = borrowed(aggregation), borrowed(groups), borrowed(runs), borrowed(stack)
-    begins, takes, absents, bindings = borrowed(begins), borrowed(takes), borrowed(absents), borrowed(bindings)
-    keys, partitions, steps, lefts, rights = time.keys, time.partitions, time.steps, time.lefts, time.rights
-    starts, ends, barriers, closes = time.starts, time.ends, time.barriers, time.closes
-    kleene, minimum, maximum, cap, first, last_slot = (
-        machine.kleene, machine.minimum, machine.maximum, machine.cap, machine.first, machine.last,
-    )  # fmt: skip
-    keep, parts, code, size, inclusive = machine.keep, machine.parts, machine.code, machine.size, machine.inclusive
-    contiguous, next_match = machine.contiguous, machine.next_match
-    early = machine.early and size >= 0
-    merges, prunes, tallies, most = machine.merges, machine.prunes, machine.tallies, machine.most
-    aggregates, aggregate_slots, keep_groups = machine.aggregates, machine.aggregate_slots, machine.keep_groups
-    nodes, slots, total, links, tally = runs.nodes, runs.slots, runs.total, runs.links, runs.tally
-    top, live, completed, frontiers = runs.top, runs.live, runs.completed, runs.frontier
-    made, buckets, stamps, counts, sizes = runs.made, runs.buckets, runs.stamps, runs.counts, runs.sizes
-    last = kleene.size - 1
-    width = slots.shape[1]
-    absences = machine.after.size
-    aggregated = groups.states.shape[1]
+    """Offer events to runs; the number of the first event that was not offered.
+
+    There is one binding for all programs, and a group for each node.
+    """
+    bits, time, machine = borrowed(bits), borrowed(time), borrowed(machine)
+    scope, runs = borrowed(scope), borrowed(runs)
+    last = machine.kleene.size - 1
     for number in range(begin, end):
-        begun, taken, absent = begins[number - base], takes[number - base], absents[number - base]
-        if begun | taken | absent == 0:
+        begins, takes = bits.begins[number - bits.base], bits.takes[number - bits.base]
+        absents = bits.absents[number - bits.base]
+        if begins | takes | absents == 0:
             continue
-        key = keys[number]
-        if begun | taken:
-            needed = 2 * live[key] + 2
-            if (
-                sizes[NODES] + needed >= nodes.shape[0]
-                or sizes[LINKS] + needed >= links.shape[0]
-                or sizes[COMPLETED] + needed >= completed.size
-                or 4 * needed > buckets.size
-                or (tallies and sizes[TALLIES] + needed * 2 * (sizes[LONGEST] + 1) >= tally.shape[0])
-            ):
-                sizes[STATUS] = NO_ROOM
+        key = time.keys[number]
+        if begins | takes:
+            status = _shortage(key, machine, runs)
+            if status != DONE:
+                runs.sizes[STATUS] = status
                 return number
-            if live[key] > most:
-                sizes[STATUS] = TOO_MANY_RUNS
-                return number
-        if absent:
-            add_instances(number, absent, key, machine, runs)
-        step = steps[number]
-        frontier: Int = np.int64(-1)
-        if prunes and partitions[number] >= 0:
-            newest_frontier = frontiers[partitions[number], 0]
-            frontier = newest_frontier if newest_frontier < step else frontiers[partitions[number], 1]
-        fresh = sizes[NODES]
-        fresh_tallies = np.int32(sizes[TALLIES])
+        if absents:
+            add_instances(number, absents, key, machine, runs)
+        event = arrival(number, key, time, machine, runs)
         for state in range(last, -2, -1):
-            can_take = state >= 0 and kleene[state] and (taken >> state) & 1 == 1
-            can_begin = state < last and (begun >> (state + 1)) & 1 == 1
-            if not can_take and not can_begin:
-                continue
-            # Before the first state there is one run, which has taken nothing and always stays.
-            virtual = state < 0
-            node: Int = np.int32(-1)
-            previous: Int = np.int32(-1)
-            if not virtual:
-                node = top[key, state]
-            while virtual or node >= 0:
-                following: Int = np.int32(-1)
-                held: Int = np.int32(-1)
-                if not virtual:
-                    following = nodes[node, SIBLING]
-                    held = nodes[node, EVENT]
-                    killer = nodes[node, KILLED]
-                    dead = killer != ALIVE and (killer == DROPPED or steps[killer] < step)
-                    measured = not dead and early and closes
-                    if measured and outside(ends[number], starts[nodes[node, NEWEST]], size, inclusive):
-                        dead = True
-                        counts[state, EXPIRED] += 1
-                    if not dead and contiguous and barriers[number] > rights[held]:
-                        dead = True
-                        counts[state, BROKEN] += 1
-                    if not dead and prunes and steps[nodes[node, NEWEST]] <= frontier:
-                        dead = True
-                    if dead:
-                        if previous < 0:
-                            top[key, state] = following
-                        else:
-                            nodes[previous, SIBLING] = following
-                        live[key] -= 1
-                        node = following
-                        continue
-                    if rights[held] >= lefts[number]:
-                        previous, node = node, following
-                        continue
-                    for slot in range(width):
-                        bindings[0, RUN_SLOTS + slot] = slots[node, slot]
-                    bindings[0, PREVIOUS] = held
-                    if last_slot[state] >= 0:
-                        bindings[0, last_slot[state]] = held
-                else:
-                    for slot in range(width):
-                        bindings[0, RUN_SLOTS + slot] = -1
-                bindings[0, CURRENT] = number
-                stays = not contiguous
-                for phase in range(3):
-                    # Take the event, then leave the state, then begin the next one with the event.
-                    edge: Int = np.int64(-1)
-                    if phase == 0:
-                        full = can_take and maximum[state] >= 0 and nodes[node, NUMBER] >= maximum[state]
-                        if not can_take or full:
-                            continue
-                        edge = EDGES * state + TAKE
-                    elif phase == 1:
-                        if not can_begin:
-                            break
-                        if virtual or not kleene[state]:
-                            continue
-                        if nodes[node, NUMBER] < minimum[state]:
-                            break
-                        edge = EDGES * state + PROCEED
-                    else:
-                        edge = EDGES * (state + 1) + BEGIN
-                        if first[state + 1] >= 0:
-                            bindings[0, first[state + 1]] = number
-                    good = True
-                    if parts[edge, 1] > parts[edge, 0]:
-                        part = parts[edge]
-                        program = Code(
-                            code.words[part[0] : part[1]],
-                            code.ints[part[2] : part[3]],
-                            code.reals[part[4] : part[5]],
-                        )
-                        good = holds(program, events, texts, bindings, 0, groups, max(node, 0), stack)
-                    if phase == 1:
-                        if not good:
-                            break
-                        continue
-                    target = state if phase == 0 else state + 1
-                    if phase == 2 and good and target == last and not kleene[last] and size >= 0:
-                        earliest = starts[number] if virtual else starts[nodes[node, NEWEST]]
-                        good = not outside(ends[number], earliest, size, inclusive)
-                    if not good:
-                        counts[target, FAILED] += 1
-                        continue
-                    if next_match and not virtual and (phase == 0 or not kleene[state]):
-                        stays = False
-                    # What follows this event is no nearer to the run's start; another event may be.
-                    if (
-                        early
-                        and not closes
-                        and not virtual
-                        and outside(ends[number], starts[nodes[node, NEWEST]], size, inclusive)
-                    ):
-                        continue
-                    spoilt = False
-                    if phase == 2 and absences and not virtual:
-                        spoilt = is_spoilt(
-                            target, number, held, key, max(node, 0), time, machine, events, texts, groups, runs,
-                            bindings, stack,
-                        )  # fmt: skip
-                    if spoilt:
-                        counts[target, STOPPED] += 1
-                        continue
-                    # The run with one more event: a new node, or one that has the same future.
-                    new: Int = np.int32(sizes[NODES])
-                    for slot in range(width):
-                        kept = keep[target, slot]
-                        slots[new, slot] = bindings[0, RUN_SLOTS + slot] if kept else -1
-                    if aggregated:
-                        if virtual:
-                            clear(aggregation, aggregate_slots, groups, new)
-                        else:
-                            copy(groups, node, new)
-                        own = aggregate_slots[aggregates[target] : aggregates[target + 1]]
-                        accumulate(aggregation, own, number, events, texts, groups, new)
-                        forget(target, keep_groups, groups, new)
-                    nodes[new, NUMBER] = 1 if phase == 2 else min(nodes[node, NUMBER] + 1, cap[target])
-                    nodes[new, STATE] = target
-                    nodes[new, EVENT] = number
-                    found: Int = np.int32(-1)
-                    if merges:
-                        found = same_future(
-                            new, fresh, number, machine.plain, groups, nodes, slots, made, buckets, stamps
-                        )
-                    if found < 0:
-                        found = new
-                        sizes[NODES] += 1
-                        nodes[new, LINK] = -1
-                        nodes[new, SIBLING] = -1  # one that only completes is on no list, and lists are followed
-                        nodes[new, KILLED] = ALIVE
-                        nodes[new, STARTS] = 1 if virtual else 0
-                        total[new] = 1 if virtual else total[node]
-                        nodes[new, NEWEST] = number if virtual else nodes[node, NEWEST]
-                        nodes[new, OLDEST] = number if virtual else nodes[node, OLDEST]
-                        nodes[new, TALLY] = -1
-                        if tallies:
-                            nodes[new, TALLY] = (
-                                tally_one(number, np.int32(-1), runs.tallied, tally, sizes)
-                                if virtual
-                                else nodes[node, TALLY]
-                            )
-                    elif virtual:
-                        nodes[found, STARTS] = 1
-                        total[found] = add(total[found], np.uint64(1))
-                        nodes[found, NEWEST] = number
-                        if tallies:
-                            nodes[found, TALLY] = tally_one(number, nodes[found, TALLY], runs.tallied, tally, sizes)
-                    else:
-                        total[found] = add(total[found], total[node])
-                        if starts[nodes[node, NEWEST]] > starts[nodes[found, NEWEST]]:
-                            nodes[found, NEWEST] = nodes[node, NEWEST]
-                        if starts[nodes[node, OLDEST]] < starts[nodes[found, OLDEST]]:
-                            nodes[found, OLDEST] = nodes[node, OLDEST]
-                        if tallies:
-                            nodes[found, TALLY] = together(
-                                nodes[found, TALLY], nodes[node, TALLY], ends[number], starts, size, inclusive,
-                                fresh_tallies, runs.tallied, tally, sizes,
-                            )  # fmt: skip
-                    if not virtual:
-                        link = np.int32(sizes[LINKS])
-                        sizes[LINKS] += 1
-                        links[link, ORIGIN] = node
-                        links[link, FOLLOWING] = nodes[found, LINK]
-                        nodes[found, LINK] = link
-                if virtual:
-                    break
-                if not stays:
-                    nodes[node, KILLED] = number
-                previous, node = node, following
-        for node_made in range(fresh, sizes[NODES]):
-            state = int(nodes[node_made, STATE])
-            counts[state, REACHED] += 1
-            if state == last and completes(
-                np.int32(node_made), number, key, frontier, time, machine, events, texts, groups, runs, bindings, stack
-            ):
-                completed[sizes[COMPLETED]] = node_made
-                sizes[COMPLETED] += 1
-                if prunes:
-                    partition = partitions[number]
-                    if frontiers[partition, 0] < step:
-                        frontiers[partition, 1] = frontiers[partition, 0]
-                        frontiers[partition, 0] = step
-            if state < last or kleene[last]:
-                nodes[node_made, SIBLING] = top[key, state]
-                top[key, state] = node_made
-                live[key] += 1
-    sizes[STATUS] = DONE
+            can_take = state >= 0 and machine.kleene[state] and (takes >> state) & 1 == 1
+            can_begin = state < last and (begins >> (state + 1)) & 1 == 1
+            if can_take or can_begin:
+                _offer(Offer(event, state, can_take, can_begin), time, machine, scope, runs)
+        _settle(event, time, machine, scope, runs)
+    runs.sizes[STATUS] = DONE
     return end
 
 
-@compiled
-def purge(key: int, number: int, time: Timeline, machine: Machine, runs: Runs) -> None:
-    """Take the dead runs of a partition off its lists, as of an event that comes."""
-    nodes = runs.nodes
-    frontier: Int = np.int64(-1)
-    if machine.prunes and time.partitions[number] >= 0:
-        newest_frontier = runs.frontier[time.partitions[number], 0]
-        is_before = newest_frontier < time.steps[number]
-        frontier = newest_frontier if is_before else runs.frontier[time.partitions[number], 1]
-    for state in range(machine.kleene.size):
-        previous: Int = np.int32(-1)
-        node = runs.top[key, state]
-        while node >= 0:
-            following = nodes[node, SIBLING]
-            killer = nodes[node, KILLED]
-            dead = killer != ALIVE and (killer == DROPPED or time.steps[killer] < time.steps[number])
-            # Such a run is of no use, and how many of them are left depends on when the store was made anew.
-            if machine.size >= 0 and time.closes:
-                first = time.starts[nodes[node, NEWEST]]
-                dead |= outside(time.ends[number], first, machine.size, machine.inclusive)
-            if machine.contiguous:
-                dead |= time.barriers[number] > time.rights[nodes[node, EVENT]]
+@step
+def _shortage(key: Int, machine: Machine, runs: Runs) -> int:
+    """Why no event can be offered to the runs of a partition; DONE when it can."""
+    sizes, live = runs.sizes, runs.live[key]
+    needed = 2 * live + 2
+    if (
+        sizes[NODES] + needed >= runs.nodes.shape[0]
+        or sizes[LINKS] + needed >= runs.links.shape[0]
+        or sizes[COMPLETED] + needed >= runs.completed.size
+        or 4 * needed > runs.buckets.size
+        or (machine.tallies and sizes[TALLIES] + needed * 2 * (sizes[LONGEST] + 1) >= runs.tally.shape[0])
+    ):
+        return NO_ROOM
+    return TOO_MANY_RUNS if live > machine.most else DONE
+
+
+@step
+def _offer(offer: Offer, time: Timeline, machine: Machine, scope: ProgramScope, runs: Runs) -> None:
+    """Offer an event to the runs at a state, and take those off its list that are dead."""
+    event, state, nodes = offer.event, offer.state, runs.nodes
+    measured = machine.early and machine.within.size >= 0
+    previous: Int = np.int32(-1)
+    node: Int = np.int32(ROOT)
+    if state >= 0:
+        node = runs.top[event.key, state]
+    while node >= 0:
+        following = nodes[node, SIBLING]
+        reason = LIVES
+        if node != ROOT:
+            reason = death(node, event, measured, time, machine, runs)
+        if reason == LIVES:
+            if node == ROOT or time.rights[nodes[node, EVENT]] < time.lefts[event.number]:
+                _bind(node, offer, machine, scope, runs)
+                stays = _follow_edges(node, offer, time, machine, scope, runs)
+                if node != ROOT and not stays:
+                    nodes[node, KILLED] = event.number
+            previous = node
+        else:
+            if reason != ENDED:
+                runs.counts[state, reason] += 1
+            unlink(previous, following, event.key, state, runs)
+        node = following
+
+
+@step
+def _bind(node: Int, offer: Offer, machine: Machine, scope: ProgramScope, runs: Runs) -> None:
+    """What the programs of a run's edges read."""
+    bindings = scope.bindings
+    for slot in range(runs.slots.shape[1]):
+        bindings[0, RUN_SLOTS + slot] = runs.slots[node, slot]
+    if node != ROOT:
+        bindings[0, PREVIOUS] = runs.nodes[node, EVENT]
+        if machine.last[offer.state] >= 0:
+            bindings[0, machine.last[offer.state]] = runs.nodes[node, EVENT]
+    bindings[0, CURRENT] = offer.event.number
+
+
+@step
+def _follow_edges(node: Int, offer: Offer, time: Timeline, machine: Machine, scope: ProgramScope, runs: Runs) -> bool:
+    """Follow the edges of a run on which an event can go; whether the run may ignore the event as well."""
+    event, state = offer.event, offer.state
+    stays = not machine.contiguous
+    proceeds = offer.can_begin
+    for edge in range(EDGES):
+        if edge == TAKE:
+            tried = offer.can_take
+            if tried and machine.maximum[state] >= 0:
+                tried = runs.nodes[node, NUMBER] < machine.maximum[state]
+        elif edge == PROCEED:
+            # What is no Kleene component is left without being asked.
+            tried = proceeds and node != ROOT and bool(machine.kleene[state])
+            if tried and runs.nodes[node, NUMBER] < machine.minimum[state]:
+                tried = proceeds = False
+        else:
+            tried = proceeds
+        if not tried:
+            continue
+        target = state + 1 if edge == BEGIN else state
+        if edge == BEGIN and machine.first[target] >= 0:
+            scope.bindings[0, machine.first[target]] = event.number
+        program = EDGES * target + edge
+        good = True
+        if not is_empty(machine.programs, program):
+            good = holds(part(machine.programs, program), scope, 0, node)
+        if edge == PROCEED:
+            proceeds = good
+            continue
+        if good and edge == BEGIN:
+            good = _ends_in_time(node, target, event, time, machine, runs)
+        if not good:
+            runs.counts[target, FAILED] += 1
+            continue
+        # A Kleene component that is left for the next one may be gone on with instead.
+        if machine.next_match and (edge == TAKE or (node != ROOT and not machine.kleene[state])):
+            stays = False
+        if _has_expired(node, event, time, machine, runs):
+            continue
+        if edge == BEGIN and node != ROOT and machine.after.size:
+            held = runs.nodes[node, EVENT]
+            if is_invalidated(target, event, held, node, time, machine, scope, runs):
+                runs.counts[target, STOPPED] += 1
+                continue
+        extend(node, target, edge, event, time, machine, scope, runs)
+    return stays
+
+
+@step
+def _ends_in_time(node: Int, target: Int, event: Arrival, time: Timeline, machine: Machine, runs: Runs) -> bool:
+    """Whether a run that begins the last state does so within its window. A Kleene state is measured on completion."""
+    last = machine.kleene.size - 1
+    if target < last or machine.kleene[last] or machine.within.size < 0:
+        return True
+    first = event.number if node == ROOT else runs.nodes[node, NEWEST]
+    return not outside(time.ends[event.number], time.starts[first], machine.within)
+
+
+@step
+def _has_expired(node: Int, event: Arrival, time: Timeline, machine: Machine, runs: Runs) -> bool:
+    """Whether an event is too far from a run's start. What follows it is no nearer; another event may be."""
+    if node == ROOT or not machine.early or machine.within.size < 0 or time.closes:
+        return False
+    return outside(time.ends[event.number], time.starts[runs.nodes[node, NEWEST]], machine.within)
+
+
+@step
+def _settle(event: Arrival, time: Timeline, machine: Machine, scope: ProgramScope, runs: Runs) -> None:
+    """Put the runs that selected an event on the lists of their states, and note which of them are matches."""
+    nodes, last = runs.nodes, machine.kleene.size - 1
+    for node in range(event.first_node, runs.sizes[NODES]):
+        state = int(nodes[node, STATE])
+        runs.counts[state, REACHED] += 1
+        if state == last and completes(np.int32(node), event, time, machine, scope, runs):
+            runs.completed[runs.sizes[COMPLETED]] = node
+            runs.sizes[COMPLETED] += 1
             if machine.prunes:
-                dead |= time.steps[nodes[node, NEWEST]] <= frontier
-            if dead:
-                runs.live[key] -= 1
-                if previous < 0:
-                    runs.top[key, state] = following
-                else:
-                    nodes[previous, SIBLING] = following
-            else:
-                previous = node
-            node = following
+                frontier = runs.frontier[time.partitions[event.number]]
+                if frontier[0] < event.step:
+                    frontier[1] = frontier[0]
+                    frontier[0] = event.step
+        if state < last or machine.kleene[last]:
+            nodes[node, SIBLING] = runs.top[event.key, state]
+            runs.top[event.key, state] = node
+            runs.live[event.key] += 1

@@ -6,19 +6,15 @@ of a clause are computed; a block is left when no row of it can hold any more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kleene.kernels import arithmetic
 from kleene.kernels import opcodes as op
-from kleene.kernels.expression import (
-    Bytes,
-    Code,
-    EventColumns,
-    Ints,
-    Reals,
-    Texts,
+from kleene.kernels.expression import Bytes, Code, EventColumns, Ints, Reals, Texts
+from kleene.kernels.jit import compiled, inlined, step
+from kleene.kernels.operations import (
     accepts,
     compare_mixed,
     compare_reals,
@@ -28,10 +24,17 @@ from kleene.kernels.expression import (
     is_among,
     is_null,
 )
-from kleene.kernels.jit import compiled, inlined
 
 # Rows of a block: what a few values of each need stays in the nearest cache.
 BLOCK = 512
+
+
+class Block(NamedTuple):
+    """The values of a block, [level of the stack, row]."""
+
+    ints: Ints
+    reals: Reals
+    states: Bytes
 
 
 @compiled
@@ -77,35 +80,11 @@ def holds_rows(program: Code, events: EventColumns, texts: Texts, depth: int, ou
             elif operation <= op.COMPARE_TIME:
                 # Two values are taken; their state is that of the result.
                 top -= 1
-                state = states[top, :size]
-                _spread(state, states[top + 1, :size])
-                left, right = ints[top, :size], ints[top + 1, :size]
-                x, y = reals[top, :size], reals[top + 1, :size]
-                if operation == op.ADD_REAL:
-                    _each_real(op.ADD_REAL, x, y, state)
-                elif operation == op.SUBTRACT_REAL:
-                    _each_real(op.SUBTRACT_REAL, x, y, state)
-                elif operation == op.MULTIPLY_REAL:
-                    _each_real(op.MULTIPLY_REAL, x, y, state)
-                elif operation == op.DIVIDE_REAL:
-                    _each_real(op.DIVIDE_REAL, x, y, state)
-                elif operation == op.MODULO_REAL:
-                    _each_real(op.MODULO_REAL, x, y, state)
-                elif operation == op.ADD_INT:
-                    _each_int(op.ADD_INT, first, second, left, right, state)
-                elif operation == op.SUBTRACT_INT:
-                    _each_int(op.SUBTRACT_INT, first, second, left, right, state)
-                elif operation <= op.SUBTRACT_TIME:
-                    _each_int(operation, first, second, left, right, state)
+                _spread(states[top, :size], states[top + 1, :size])
+                if operation <= op.SUBTRACT_TIME:
+                    _compute(operation, first, second, Block(ints, reals, states), top, size)
                 else:
-                    if operation == op.COMPARE_INT:
-                        _compare_ints(second, left, right, state, truth)
-                    elif operation == op.COMPARE_REAL:
-                        _compare_reals(second, x, y, state, truth)
-                    elif operation == op.COMPARE_INT_REAL:
-                        _compare_mixed(second, left, y, state, truth)
-                    else:
-                        _compare_times(second, third, left, right, state, truth)
+                    _compare(operation, second, third, Block(ints, reals, states), top, size, truth)
                     top -= 1
             elif operation == op.IS_NULL:
                 _is_null(second, states[top, :size], truth)
@@ -118,6 +97,46 @@ def holds_rows(program: Code, events: EventColumns, texts: Texts, depth: int, ou
                 top -= 1
             elif not _keep(truth, out[begin:end]):
                 break
+
+
+@step
+def _compute(operation: int, first: int, second: int, block: Block, top: int, size: int) -> None:
+    """Two values of each row become one. What is constant to the compiler makes its loop a fast one."""
+    state = block.states[top, :size]
+    left, right = block.ints[top, :size], block.ints[top + 1, :size]
+    x, y = block.reals[top, :size], block.reals[top + 1, :size]
+    if operation == op.ADD_REAL:
+        _each_real(op.ADD_REAL, x, y, state)
+    elif operation == op.SUBTRACT_REAL:
+        _each_real(op.SUBTRACT_REAL, x, y, state)
+    elif operation == op.MULTIPLY_REAL:
+        _each_real(op.MULTIPLY_REAL, x, y, state)
+    elif operation == op.DIVIDE_REAL:
+        _each_real(op.DIVIDE_REAL, x, y, state)
+    elif operation == op.MODULO_REAL:
+        _each_real(op.MODULO_REAL, x, y, state)
+    elif operation == op.ADD_INT:
+        _each_int(op.ADD_INT, first, second, left, right, state)
+    elif operation == op.SUBTRACT_INT:
+        _each_int(op.SUBTRACT_INT, first, second, left, right, state)
+    else:
+        _each_int(operation, first, second, left, right, state)
+
+
+@step
+def _compare(operation: int, comparison: int, ratio: int, block: Block, top: int, size: int, truth: Any) -> None:
+    """Two values of each row make a literal true, or not."""
+    state = block.states[top, :size]
+    left, right = block.ints[top, :size], block.ints[top + 1, :size]
+    x, y = block.reals[top, :size], block.reals[top + 1, :size]
+    if operation == op.COMPARE_INT:
+        _compare_ints(comparison, left, right, state, truth)
+    elif operation == op.COMPARE_REAL:
+        _compare_reals(comparison, x, y, state, truth)
+    elif operation == op.COMPARE_INT_REAL:
+        _compare_mixed(comparison, left, y, state, truth)
+    else:
+        _compare_times(comparison, ratio, left, right, state, truth)
 
 
 # Loops over the rows of a block; of what is no value, any result will do ---------------------------------------------

@@ -2,85 +2,86 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from kleene.kernels.expression import (
-    Code,
-    EventColumns,
-    Groups,
-    Ints,
-    Stack,
-    Texts,
-    holds,
-)
-from kleene.kernels.jit import borrowed, compiled
-from kleene.kernels.joins import FAR, FIRST, LAST, Numbers
+from kleene.kernels.expression import EventTest, Ints, ProgramScope, holds
+from kleene.kernels.jit import borrowed, compiled, step
+from kleene.kernels.joins import LinkedEvents, Numbers
+from kleene.kernels.negation import OPEN, Gaps
 from kleene.kernels.timeline import Timeline, outside
+
+
+class BoundEvents(NamedTuple):
+    """The events that each record has already."""
+
+    events: Numbers  # [reference]
+    offsets: Ints  #   [record + 1]: where those of each begin
+
+
+class Members(NamedTuple):
+    """Closures as they are written; there is room for more."""
+
+    events: Numbers  # the latest of each record first
+    sizes: Ints  #     [record]
+    number: Ints  #    [1]: how many events are written
 
 
 @compiled
 def members(
     begin: int,
-    bindings: Ints,  # [record, slot]: what the conditions read
-    groups: Groups,
-    floors: Ints,  #   [record]: the right of the part before; −1: the window is the bound
-    ceilings: Ints,  # [record]: the left of the part after
-    codes: Ints,
-    times: Ints,  #    [record, TIMES]
-    used: Numbers,  #  [reference]: events that the record has already, and where those of each record begin
-    offsets: Ints,
-    others: Ints,  #   [candidate]: events of the closure's class, in order
-    heads: Numbers,
-    previous: Numbers,
+    gaps: Gaps,
+    bound: BoundEvents,
+    candidates: LinkedEvents,  # of the closure's class
     time: Timeline,
-    size: int,
-    inclusive: bool,
-    program: Code,
-    events: EventColumns,
-    texts: Texts,
-    stack: Stack,
-    slot: int,
-    out: Numbers,  #   members, the latest of each record first
-    sizes: Ints,  #    [record]: out
-    written: Ints,  #  [1]
+    test: EventTest,
+    scope: ProgramScope,  #             a binding and a group for each record
+    out: Members,
 ) -> int:
     """The events between two parts that satisfy the conditions; the record for which there was no room."""
-    bindings, groups, time, program = borrowed(bindings), borrowed(groups), borrowed(time), borrowed(program)
-    events, texts, stack = borrowed(events), borrowed(texts), borrowed(stack)
-    found = written[0]
-    for row in range(begin, floors.size):
-        before = found
-        at = heads[codes[row]] if 0 <= codes[row] < heads.size else np.int32(-1)
+    gaps, bound, candidates, time = borrowed(gaps), borrowed(bound), borrowed(candidates), borrowed(time)
+    test, scope, out = borrowed(test), borrowed(scope), borrowed(out)
+    heads, size = candidates.heads, gaps.within.size
+    number = out.number[0]
+    for row in range(begin, gaps.keys.size):
+        before = number
+        key, floor, ceiling = gaps.keys[row], gaps.floors[row], gaps.ceilings[row]
+        start, end = time.starts[gaps.firsts[row]], time.ends[gaps.lasts[row]]
+        at = heads[key] if 0 <= key < heads.size else np.int32(-1)
         while at >= 0:
-            other = others[at]
-            at = previous[at]
-            if time.rights[other] >= ceilings[row]:
+            other = candidates.events[at]
+            at = candidates.previous[at]
+            if time.rights[other] >= ceiling:
                 continue
-            if time.steps[other] <= floors[row]:
+            if time.steps[other] <= floor:
                 break
-            if time.lefts[other] <= floors[row]:
+            if time.lefts[other] <= floor:
                 continue
-            end = time.ends[times[row, LAST]]
-            if floors[row] < 0 and size >= 0 and outside(end, time.starts[other], size, inclusive):
-                if time.closes and outside(end, time.ends[other], size, inclusive):
+            if floor < 0 and size >= 0 and outside(end, time.starts[other], gaps.within):
+                if time.closes and outside(end, time.ends[other], gaps.within):
                     break
                 continue
-            start = time.starts[times[row, FIRST]]
-            if ceilings[row] == FAR and size >= 0 and outside(time.ends[other], start, size, inclusive):
+            if ceiling == OPEN and size >= 0 and outside(time.ends[other], start, gaps.within):
                 continue
-            taken = False
-            for place in range(offsets[row], offsets[row + 1]):
-                taken |= used[place] == other
-            if taken:
+            if _has(bound, row, other):
                 continue
-            bindings[row, slot] = other
-            if not holds(program, events, texts, bindings, row, groups, row, stack):
+            scope.bindings[row, test.slot] = other
+            if not holds(test.program, scope, row, row):
                 continue
-            if found == out.size:
-                written[0] = before
+            if number == out.events.size:
+                out.number[0] = before
                 return row
-            out[found] = other
-            found += 1
-        sizes[row] = found - before
-    written[0] = found
-    return int(floors.size)
+            out.events[number] = other
+            number += 1
+        out.sizes[row] = number - before
+    out.number[0] = number
+    return int(gaps.keys.size)
+
+
+@step
+def _has(bound: BoundEvents, row: int, event: int) -> bool:
+    has = False
+    for place in range(bound.offsets[row], bound.offsets[row + 1]):
+        has |= bound.events[place] == event
+    return has

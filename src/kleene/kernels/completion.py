@@ -1,11 +1,13 @@
-"""When a run is a match, and when a negated event has spoilt it (SASE §3.3, SASE+ §3.2)."""
+"""When a run is a match, and when a negated event invalidates it (SASE §3.3, SASE+ §3.2)."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Stack, Texts, holds
-from kleene.kernels.jit import compiled, inlined
+from kleene.kernels.expression import Ints, ProgramScope, holds, is_empty, part
+from kleene.kernels.jit import borrowed, compiled, step
 from kleene.kernels.runs import (
     EDGES,
     EVENT,
@@ -17,6 +19,7 @@ from kleene.kernels.runs import (
     PROCEED,
     RUN_SLOTS,
     STOPPED,
+    Arrival,
     Int,
     Machine,
     Runs,
@@ -24,7 +27,15 @@ from kleene.kernels.runs import (
 from kleene.kernels.timeline import Timeline, outside
 
 
-@inlined
+class NegatedGap(NamedTuple):
+    """Where no event of a negated class may lie."""
+
+    absence: int  # the number of the negated component
+    floor: Int  #   the right of the left neighbour; −1: the window decides
+    ceiling: Int  # the left of the right neighbour
+
+
+@step
 def add_instances(number: int, absent: int, key: int, machine: Machine, runs: Runs) -> None:
     """Put an event of negated classes on their stacks."""
     for absence in range(machine.after.size):
@@ -38,50 +49,38 @@ def add_instances(number: int, absent: int, key: int, machine: Machine, runs: Ru
                 runs.newest_instance[at, absence] = instance
 
 
-@compiled
-def completes(
-    node: Int,
-    number: Int,
-    key: Int,
-    frontier: Int,
-    time: Timeline,
-    machine: Machine,
-    events: EventColumns,
-    texts: Texts,
-    groups: Groups,
-    runs: Runs,
-    bindings: Ints,
-    stack: Stack,
-) -> bool:
+@step
+def completes(node: Int, event: Arrival, time: Timeline, machine: Machine, scope: ProgramScope, runs: Runs) -> bool:
     """Whether a node at the last state is a match, as far as that can be known now."""
     last = machine.kleene.size - 1
     if runs.nodes[node, NUMBER] < machine.minimum[last]:
         return False
-    if machine.size >= 0:
-        first = time.starts[runs.nodes[node, NEWEST]]
-        if outside(time.ends[number], first, machine.size, machine.inclusive):
-            return False
-    if machine.prunes and time.steps[runs.nodes[node, NEWEST]] <= frontier:
+    first = runs.nodes[node, NEWEST]
+    if machine.within.size >= 0 and outside(time.ends[event.number], time.starts[first], machine.within):
         return False
-    part = machine.parts[EDGES * last + PROCEED]
-    if part[1] == part[0] and not machine.after.size:
+    if machine.prunes and time.steps[first] <= event.frontier:
+        return False
+    if is_empty(machine.programs, EDGES * last + PROCEED) and not machine.after.size:
         return True
-    _bind_run(node, machine, runs, bindings)
-    program = Code(
-        machine.code.words[part[0] : part[1]],
-        machine.code.ints[part[2] : part[3]],
-        machine.code.reals[part[4] : part[5]],
-    )
-    if not holds(program, events, texts, bindings, 0, groups, node, stack):
+    return _passes(node, event, time, machine, scope, runs)
+
+
+@compiled
+def _passes(node: Int, event: Arrival, time: Timeline, machine: Machine, scope: ProgramScope, runs: Runs) -> bool:
+    """Whether what is asked of the last component as a whole holds, and no negated event invalidates the run."""
+    time, machine, scope, runs = borrowed(time), borrowed(machine), borrowed(scope), borrowed(runs)
+    last = machine.kleene.size - 1
+    _bind_run(node, machine, runs, scope.bindings)
+    if not holds(part(machine.programs, EDGES * last + PROCEED), scope, 0, node):
         runs.counts[last, FAILED] += 1
         return False
-    if is_spoilt(-1, number, number, key, node, time, machine, events, texts, groups, runs, bindings, stack):
+    if is_invalidated(-1, event, event.number, node, time, machine, scope, runs):
         runs.counts[last, STOPPED] += 1
         return False
     return True
 
 
-@inlined
+@step
 def _bind_run(node: int, machine: Machine, runs: Runs, bindings: Ints) -> None:
     """What programs on a complete match read."""
     for slot in range(runs.slots.shape[1]):
@@ -94,77 +93,54 @@ def _bind_run(node: int, machine: Machine, runs: Runs, bindings: Ints) -> None:
 
 
 @compiled
-def is_spoilt(
+def is_invalidated(
     state: int,  #  whose begin edge is tested; −1: a complete match
-    number: Int,  # the event taken
-    held: Int,  #   the event taken before it
-    key: Int,
+    event: Arrival,
+    held: Int,  #   the event that the run has taken before it
     group: Int,  #  the run's aggregates
     time: Timeline,
     machine: Machine,
-    events: EventColumns,
-    texts: Texts,
-    groups: Groups,
+    scope: ProgramScope,
     runs: Runs,
-    bindings: Ints,
-    stack: Stack,
 ) -> bool:
     """Whether a negated event lies where none may, as far as that is decided on this edge (SASE §3.3)."""
+    time, machine, scope, runs = borrowed(time), borrowed(machine), borrowed(scope), borrowed(runs)
     final = machine.kleene.size - 1
     for absence in range(machine.after.size):
         if machine.at[absence] != state or machine.after[absence] == final:
             continue
         floor: Int = np.int64(-1)
         if machine.after[absence] >= 0:
-            left = held if machine.left[absence] < 0 else bindings[0, machine.left[absence]]
+            left = held if machine.left[absence] < 0 else scope.bindings[0, machine.left[absence]]
             floor = time.rights[left]
-        right = number if machine.right[absence] < 0 else bindings[0, machine.right[absence]]
-        if _occurs(
-            absence, floor, time.lefts[right], number, key, group, time, machine, events, texts, groups, runs, bindings,
-            stack,
-        ):  # fmt: skip
+        right = event.number if machine.right[absence] < 0 else scope.bindings[0, machine.right[absence]]
+        gap = NegatedGap(absence, floor, time.lefts[right])
+        if _occurs(gap, event, group, time, machine, scope, runs):
             return True
     return False
 
 
-@compiled
+@step
 def _occurs(
-    absence: int,
-    floor: Int,  #   the right of the left neighbour; −1: the window decides
-    ceiling: Int,  # before which step it must end
-    final: Int,  #   the last event of the match
-    key: Int,
-    group: Int,
-    time: Timeline,
-    machine: Machine,
-    events: EventColumns,
-    texts: Texts,
-    groups: Groups,
-    runs: Runs,
-    bindings: Ints,
-    stack: Stack,
+    gap: NegatedGap, event: Arrival, group: Int, time: Timeline, machine: Machine, scope: ProgramScope, runs: Runs
 ) -> bool:
-    """Whether an event of a negated class lies in an interval and satisfies its conditions, newest first."""
-    part = machine.parts[EDGES * machine.kleene.size + absence]
-    program = Code(
-        machine.code.words[part[0] : part[1]],
-        machine.code.ints[part[2] : part[3]],
-        machine.code.reals[part[4] : part[5]],
-    )
-    instance = runs.newest_instance[key if machine.keyed[absence] else 0, absence]
+    """Whether an event of a negated class lies in a gap and satisfies its conditions, newest first."""
+    absence = gap.absence
+    program = part(machine.programs, EDGES * machine.kleene.size + absence)
+    instance = runs.newest_instance[event.key if machine.keyed[absence] else 0, absence]
     while instance >= 0:
         other = runs.instances[instance]
         instance = runs.below[instance]
-        if time.steps[other] <= floor:
+        if time.steps[other] <= gap.floor:
             return False
-        if time.rights[other] >= ceiling or time.lefts[other] <= floor:
+        if time.rights[other] >= gap.ceiling or time.lefts[other] <= gap.floor:
             continue
         if machine.after[absence] < 0:
-            if outside(time.ends[final], time.highs[other], machine.size, machine.inclusive):
+            if outside(time.ends[event.number], time.highs[other], machine.within):
                 return False
-            if outside(time.ends[final], time.starts[other], machine.size, machine.inclusive):
+            if outside(time.ends[event.number], time.starts[other], machine.within):
                 continue
-        bindings[0, NEGATED] = other
-        if holds(program, events, texts, bindings, 0, groups, group, stack):
+        scope.bindings[0, NEGATED] = other
+        if holds(program, scope, 0, group):
             return True
     return False

@@ -6,7 +6,6 @@ clause; after the last one stands FAIL. What NULL, missing and undefined mean st
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,17 @@ from numpy.typing import NDArray
 
 from kleene.kernels import arithmetic
 from kleene.kernels import opcodes as op
-from kleene.kernels.jit import compiled, inlined
+from kleene.kernels.jit import borrowed, compiled, inlined, step
+from kleene.kernels.operations import (
+    accepts,
+    compare_mixed,
+    compare_reals,
+    compare_times,
+    compute_int,
+    compute_real,
+    is_among,
+    is_null,
+)
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -60,157 +69,181 @@ class Stack(NamedTuple):
     states: Bytes
 
 
+class Programs(NamedTuple):
+    """Several programs, of which a kernel runs one at a time (`part`)."""
+
+    code: Code  #  all of them, one after the other
+    parts: Ints  # [program, 6]: where its words, integers and reals begin and end
+
+
+class ProgramScope(NamedTuple):
+    """What a program reads, and room for it to compute in."""
+
+    events: EventColumns
+    texts: Texts
+    bindings: Ints  # [binding, slot]: the row of the event that an identifier stands for; negative when it is absent
+    groups: Groups
+    stack: Stack
+
+
+class EventTest(NamedTuple):
+    """What one event more must satisfy, beside those that a binding has."""
+
+    program: Code
+    slot: int  # where that event stands in a binding
+
+
 def room(depth: int) -> Stack:
     return Stack(np.zeros(depth, np.int64), np.zeros(depth, np.float64), np.zeros(depth, np.uint8))
 
 
-@inlined
-def holds(
-    program: Code,
-    events: EventColumns,
-    texts: Texts,
-    bindings: Ints,
-    binding: int,
-    groups: Groups,
-    group: int,
-    stack: Stack,
-) -> bool:
-    """Whether all clauses hold.
+@step
+def is_empty(programs: Programs, number: int) -> bool:
+    """Whether a program has nothing to test."""
+    return bool(programs.parts[number, 0] == programs.parts[number, 1])
 
-    bindings   [binding, slot]: the row of the event that an identifier stands for; negative when it is absent
-    """
-    words = program.words
-    ints, reals, states = stack.ints, stack.reals, stack.states
+
+@step
+def part(programs: Programs, number: int) -> Code:
+    at = programs.parts[number]
+    code = programs.code
+    return Code(code.words[at[0] : at[1]], code.ints[at[2] : at[3]], code.reals[at[4] : at[5]])
+
+
+@inlined
+def holds(program: Code, scope: ProgramScope, binding: int, group: int) -> bool:
+    """Whether all clauses hold of a binding, with the aggregates of a group."""
+    words, stack = program.words, scope.stack
     at = 0
     top = -1
     while at < words.size:
         operation, first, second, third = words[at], words[at + 1], words[at + 2], words[at + 3]
         at += op.WIDTH
-        if operation == op.LOAD_INT:
+        if operation <= op.LOAD_STATE:
             top += 1
-            row = bindings[binding, first]
+            row = scope.bindings[binding, first]
             if row < 0:
-                states[top] = op.MISSING
+                stack.states[top] = op.MISSING
             else:
-                states[top] = events.states[third, row]
-                ints[top] = events.ints[second, row]
-        elif operation == op.LOAD_REAL:
+                stack.states[top] = scope.events.states[third, row]
+                if operation == op.LOAD_INT:
+                    stack.ints[top] = scope.events.ints[second, row]
+                elif operation == op.LOAD_REAL:
+                    stack.reals[top] = scope.events.reals[second, row]
+        elif operation <= op.PUSH_NULL:
             top += 1
-            row = bindings[binding, first]
-            if row < 0:
-                states[top] = op.MISSING
-            else:
-                states[top] = events.states[third, row]
-                reals[top] = events.reals[second, row]
-        elif operation == op.LOAD_STATE:
-            top += 1
-            row = bindings[binding, first]
-            states[top] = op.MISSING if row < 0 else events.states[third, row]
-        elif operation == op.GROUP_INT:
-            top += 1
-            states[top] = groups.states[group, first]
-            ints[top] = groups.ints[group, first]
-        elif operation == op.GROUP_REAL:
-            top += 1
-            states[top] = groups.states[group, first]
-            reals[top] = groups.reals[group, first]
-        elif operation == op.PUSH_INT:
-            top += 1
-            states[top] = op.VALUE
-            ints[top] = program.ints[first]
-        elif operation == op.PUSH_REAL:
-            top += 1
-            states[top] = op.VALUE
-            reals[top] = program.reals[first]
-        elif operation == op.PUSH_NULL:
-            top += 1
-            states[top] = op.NULL
-        elif operation == op.TO_REAL:
-            if states[top] == op.VALUE:
-                reals[top] = float(ints[top])
-        elif operation == op.TO_RANK:
-            if states[top] == op.VALUE:
-                ints[top] = texts.ranks[ints[top]]
-        elif operation == op.ADD_REAL:
+            _push(operation, first, program, scope.groups, group, stack, top)
+        elif operation <= op.TO_RANK:
+            _convert(operation, scope.texts, stack, top)
+        elif operation <= op.SUBTRACT_TIME:
             top -= 1
-            _real_on_top(op.ADD_REAL, stack, top)
-        elif operation == op.SUBTRACT_REAL:
-            top -= 1
-            _real_on_top(op.SUBTRACT_REAL, stack, top)
-        elif operation == op.MULTIPLY_REAL:
-            top -= 1
-            _real_on_top(op.MULTIPLY_REAL, stack, top)
-        elif operation == op.DIVIDE_REAL:
-            top -= 1
-            _real_on_top(op.DIVIDE_REAL, stack, top)
-        elif operation == op.MODULO_REAL:
-            top -= 1
-            _real_on_top(op.MODULO_REAL, stack, top)
-        elif operation == op.ADD_INT:
-            top -= 1
-            _int_on_top(op.ADD_INT, stack, top, first, second)
-        elif operation == op.SUBTRACT_INT:
-            top -= 1
-            _int_on_top(op.SUBTRACT_INT, stack, top, first, second)
-        elif operation == op.MULTIPLY_INT:
-            top -= 1
-            _int_on_top(op.MULTIPLY_INT, stack, top, first, second)
-        elif operation == op.MODULO_INT:
-            top -= 1
-            _int_on_top(op.MODULO_INT, stack, top, first, second)
-        elif operation == op.ADD_TIME:
-            top -= 1
-            _int_on_top(op.ADD_TIME, stack, top, first, second)
-        elif operation == op.SUBTRACT_TIME:
-            top -= 1
-            _int_on_top(op.SUBTRACT_TIME, stack, top, first, second)
-        elif operation == op.COMPARE_INT:
+            _compute(operation, first, second, stack, top)
+        elif operation <= op.COMPARE_TIME:
             top -= 2
-            order = arithmetic.compare(ints[top + 1], ints[top + 2])
-            if _true_on_top(accepts(second, order), states, top + 1):
+            if _compares(operation, second, third, stack, top + 1):
                 at = first
-        elif operation == op.COMPARE_REAL:
-            top -= 2
-            if _true_on_top(compare_reals(second, reals[top + 1], reals[top + 2]), states, top + 1):
-                at = first
-        elif operation == op.COMPARE_INT_REAL:
-            top -= 2
-            if _true_on_top(compare_mixed(second, ints[top + 1], reals[top + 2]), states, top + 1):
-                at = first
-        elif operation == op.COMPARE_TIME:
-            top -= 2
-            if _true_on_top(compare_times(second, ints[top + 1], ints[top + 2], third), states, top + 1):
-                at = first
-        elif operation == op.IS_NULL:
-            if is_null(states[top], second):
-                at = first
+        elif operation <= op.AMONG_INTS:
             top -= 1
-        elif operation == op.TEST_STRING:
-            truth = states[top] == op.MISSING
-            if states[top] == op.VALUE:
-                truth = texts.tests[program.ints[third], ints[top]] != second
-            if truth:
+            if _passes(operation, second, third, program, scope.texts, stack, top + 1):
                 at = first
-            top -= 1
-        elif operation == op.AMONG_INTS:
-            truth = states[top] == op.MISSING
-            if states[top] == op.VALUE:
-                truth = is_among(program.ints, third, ints[top]) != (second == 1)
-            if truth:
-                at = first
-            top -= 1
         else:
             return False
     return True
 
 
 @compiled
-def holds_each(
-    program: Code, events: EventColumns, texts: Texts, bindings: Ints, groups: Groups, stack: Stack, out: Any
-) -> None:
+def holds_each(program: Code, scope: ProgramScope, out: Any) -> None:
     """Whether all clauses hold, for each binding with the group of the same number."""
-    for binding in range(bindings.shape[0]):
-        out[binding] = holds(program, events, texts, bindings, binding, groups, binding, stack)
+    program, scope = borrowed(program), borrowed(scope)
+    for binding in range(scope.bindings.shape[0]):
+        out[binding] = holds(program, scope, binding, binding)
+
+
+# Instructions --------------------------------------------------------------------------------------------------------
+
+
+@step
+def _push(operation: int, first: int, program: Code, groups: Groups, group: int, stack: Stack, top: int) -> None:
+    """Aggregates and constants."""
+    if operation == op.GROUP_INT:
+        stack.states[top] = groups.states[group, first]
+        stack.ints[top] = groups.ints[group, first]
+    elif operation == op.GROUP_REAL:
+        stack.states[top] = groups.states[group, first]
+        stack.reals[top] = groups.reals[group, first]
+    elif operation == op.PUSH_INT:
+        stack.states[top] = op.VALUE
+        stack.ints[top] = program.ints[first]
+    elif operation == op.PUSH_REAL:
+        stack.states[top] = op.VALUE
+        stack.reals[top] = program.reals[first]
+    else:
+        stack.states[top] = op.NULL
+
+
+@step
+def _convert(operation: int, texts: Texts, stack: Stack, top: int) -> None:
+    if stack.states[top] == op.VALUE:
+        if operation == op.TO_REAL:
+            stack.reals[top] = float(stack.ints[top])
+        else:
+            stack.ints[top] = texts.ranks[stack.ints[top]]
+
+
+@step
+def _compute(operation: int, first: int, second: int, stack: Stack, top: int) -> None:
+    """Two values become one. Each operation is a constant to the compiler, which leaves out the others."""
+    if operation == op.ADD_REAL:
+        _real_on_top(op.ADD_REAL, stack, top)
+    elif operation == op.SUBTRACT_REAL:
+        _real_on_top(op.SUBTRACT_REAL, stack, top)
+    elif operation == op.MULTIPLY_REAL:
+        _real_on_top(op.MULTIPLY_REAL, stack, top)
+    elif operation == op.DIVIDE_REAL:
+        _real_on_top(op.DIVIDE_REAL, stack, top)
+    elif operation == op.MODULO_REAL:
+        _real_on_top(op.MODULO_REAL, stack, top)
+    elif operation == op.ADD_INT:
+        _int_on_top(op.ADD_INT, stack, top, first, second)
+    elif operation == op.SUBTRACT_INT:
+        _int_on_top(op.SUBTRACT_INT, stack, top, first, second)
+    elif operation == op.MULTIPLY_INT:
+        _int_on_top(op.MULTIPLY_INT, stack, top, first, second)
+    elif operation == op.MODULO_INT:
+        _int_on_top(op.MODULO_INT, stack, top, first, second)
+    elif operation == op.ADD_TIME:
+        _int_on_top(op.ADD_TIME, stack, top, first, second)
+    else:
+        _int_on_top(op.SUBTRACT_TIME, stack, top, first, second)
+
+
+@step
+def _compares(operation: int, comparison: int, ratio: int, stack: Stack, top: int) -> bool:
+    """Whether a comparison of two values is true: missing makes it so, undefined and NULL do not."""
+    ints, reals = stack.ints, stack.reals
+    state = max(stack.states[top], stack.states[top + 1])
+    if state != op.VALUE:
+        return bool(state == op.MISSING)
+    if operation == op.COMPARE_INT:
+        return accepts(comparison, arithmetic.compare(ints[top], ints[top + 1]))
+    if operation == op.COMPARE_REAL:
+        return compare_reals(comparison, reals[top], reals[top + 1])
+    if operation == op.COMPARE_INT_REAL:
+        return compare_mixed(comparison, ints[top], reals[top + 1])
+    return compare_times(comparison, ints[top], ints[top + 1], ratio)
+
+
+@step
+def _passes(operation: int, negated: int, place: int, program: Code, texts: Texts, stack: Stack, top: int) -> bool:
+    """Whether a test of one value is true."""
+    state = stack.states[top]
+    if operation == op.IS_NULL:
+        return is_null(state, negated)
+    if state != op.VALUE:
+        return bool(state == op.MISSING)
+    if operation == op.TEST_STRING:
+        return bool(texts.tests[program.ints[place], stack.ints[top]] != negated)
+    return is_among(program.ints, place, stack.ints[top]) != (negated == 1)
 
 
 @inlined
@@ -229,93 +262,3 @@ def _real_on_top(operation: int, stack: Stack, top: int) -> None:
     if state == op.VALUE:
         stack.reals[top], state = compute_real(operation, stack.reals[top], stack.reals[top + 1])
     stack.states[top] = state
-
-
-@inlined
-def _true_on_top(answer: bool, states: Bytes, top: int) -> bool:
-    """What a comparison that would answer so comes to: missing makes it true, undefined and NULL do not."""
-    state = max(states[top], states[top + 1])
-    return answer if state == op.VALUE else state == op.MISSING
-
-
-# One operation on values ---------------------------------------------------------------------------------------------
-
-
-@inlined
-def compute_int(operation: int, left: int, right: int, left_step: int, right_step: int) -> tuple[int, int]:
-    """The result and its state."""
-    if operation == op.ADD_INT:
-        fits, result = arithmetic.add(left, right)
-    elif operation == op.SUBTRACT_INT:
-        fits, result = arithmetic.subtract(left, right)
-    elif operation == op.MULTIPLY_INT:
-        fits, result = arithmetic.multiply(left, right)
-    elif operation == op.ADD_TIME:
-        fits, result = arithmetic.add_times(left, left_step, right, right_step)
-    elif operation == op.SUBTRACT_TIME:
-        fits, result = arithmetic.subtract_times(left, left_step, right, right_step)
-    else:
-        fits, result = arithmetic.modulo(left, right)
-    return result, op.VALUE if fits else op.UNDEFINED
-
-
-@inlined
-def compute_real(operation: int, left: float, right: float) -> tuple[float, int]:
-    """The result and its state; division by zero is infinite or NaN here."""
-    if operation == op.ADD_REAL:
-        result = left + right
-    elif operation == op.SUBTRACT_REAL:
-        result = left - right
-    elif operation == op.MULTIPLY_REAL:
-        result = left * right
-    elif operation == op.DIVIDE_REAL:
-        result = left / right
-    else:
-        result = np.fmod(left, right)
-    return result, op.VALUE if math.isfinite(result) else op.UNDEFINED
-
-
-@inlined
-def accepts(comparison: int, order: int) -> bool:
-    """Whether -1, 0 or 1 is among the outcomes that a comparison accepts."""
-    return (comparison >> (order + 1)) & 1 == 1
-
-
-@inlined
-def compare_reals(comparison: int, left: float, right: float) -> bool:
-    """NaN makes any comparison false."""
-    order = arithmetic.compare_real(left, right)
-    return accepts(comparison, order) and not math.isnan(left) and not math.isnan(right)
-
-
-@inlined
-def compare_mixed(comparison: int, left: int, right: float) -> bool:
-    """NaN makes any comparison false."""
-    return not math.isnan(right) and accepts(comparison, arithmetic.compare_mixed(left, right))
-
-
-@inlined
-def compare_times(comparison: int, left: int, right: int, ratio: int) -> bool:
-    """A left step is as long as `ratio` right ones; where it is negative, the other way round."""
-    if ratio > 0:
-        return accepts(comparison, arithmetic.compare_steps(left, right, ratio))
-    return accepts(comparison, -arithmetic.compare_steps(right, left, -ratio))
-
-
-@inlined
-def is_among(ints: Ints, place: int, value: int) -> bool:
-    """Whether the value is one of a sorted list, whose length stands before it at this place."""
-    low, high = place + 1, place + 1 + ints[place]
-    end = high
-    while low < high:
-        middle = (low + high) >> 1
-        if ints[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < end and ints[low] == value)
-
-
-@inlined
-def is_null(state: int, negated: int) -> bool:
-    return state != op.UNDEFINED and (state == op.VALUE) == (negated == 1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from kleene.kernels.jit import compiled, inlined
+from kleene.kernels.jit import borrowed, compiled, inlined
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -58,28 +60,27 @@ def run_end(variables: Bytes, begin: int, stop: int, variable: int) -> int:
     return high
 
 
+class ByVariable(NamedTuple):
+    """Matches taken apart, those of the result in its order."""
+
+    first: Rows  #   [match]: its first event
+    singles: Rows  # [single variable, match]: its event, -1 where it is absent
+    begins: Ints  #  [Kleene variable, match]: where its references begin
+    sizes: Ints  #   [Kleene variable, match]: how many there are
+
+
 @compiled
 def by_variable(
-    offsets: Ints,
+    offsets: Ints,  # as in `engine.output.matches.Matches`, as are the next two
     events: Ints,
     variables: Bytes,
-    order: Ints,
-    places: Ints,
-    first: Rows,
-    singles: Rows,
-    begins: Ints,
-    sizes: Ints,
+    order: Ints,  #   [match of the result]: the number of a match
+    places: Ints,  #  [variable]: its row in `singles`, or, as -1 - row, in `begins` and `sizes`
+    out: ByVariable,
 ) -> None:
-    """Take matches apart.
-
-    offsets, events, variables   as in `engine.matches.Matches`
-    order     [match of the result]: the number of a match
-    places    [variable]: its row in `singles`, or, as -1 - row, in `begins` and `sizes`
-    first     [match of the result]: its first event
-    singles   [single variable, match of the result]: its event, -1 where it is absent
-    begins    [Kleene variable, match of the result]: where its references begin
-    sizes     [Kleene variable, match of the result]: how many there are
-    """
+    """Take matches apart."""
+    out = borrowed(out)
+    first, singles, begins, sizes = out.first, out.singles, out.begins, out.sizes
     for made in range(len(order)):
         at, stop = offsets[order[made]], offsets[order[made] + 1]
         first[made] = events[at]

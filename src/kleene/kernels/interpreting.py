@@ -54,6 +54,16 @@ class Kernel:
         return self.plain(*arguments, **named)
 
     @property
+    def targetoptions(self) -> Any:
+        """Where Numba looks whether to write its statements into the kernel that calls it (`jit.step`)."""
+        return self.dispatcher.targetoptions
+
+    @property
+    def py_func(self) -> Any:
+        """What Numba writes there."""
+        return self.plain
+
+    @property
     def _numba_type_(self) -> Any:
         """What Numba takes it for in the code of other kernels."""
         return self.dispatcher._numba_type_

@@ -12,6 +12,7 @@ from numba.core import cgutils, config, types
 from numba.core.registry import CPUDispatcher
 from numba.extending import lower_builtin, type_callable
 
+from kleene.kernels.copies import KernelCompiler
 from kleene.kernels.interpreting import Kernel
 from kleene.kernels.kernel_cache import KernelCache, Unkept
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 # Nobody calls a kernel from C.
 _OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
-# Every kernel of the modules that are loaded.
+# Every kernel of the modules that are loaded; steps are parts of them.
 kernels: list[Kernel] = []
 
 
@@ -36,6 +37,15 @@ def inlined(function: F) -> F:
     Passing twenty arrays to a function costs more (30 ns) than most conditions.
     """
     return _kernel(function, {"forceinline": True})
+
+
+def step(function: F) -> F:
+    """A step of one kernel under a name of its own: Numba reads its statements as if they stood in the kernel.
+
+    Unlike what is `inlined` it is not compiled by itself as well, which would double the compiler's work for a long
+    one; and nothing is passed to it, however many arrays it names.
+    """
+    return _kernel(function, {"inline": "always"})
 
 
 class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
@@ -61,16 +71,18 @@ def _widened(kind: Any) -> Any:
     return types.int64 if signed else plain
 
 
-def _kernel(function: F, options: dict[str, bool]) -> F:
+def _kernel(function: F, options: dict[str, Any]) -> F:
     if config.DISABLE_JIT:
         return function
-    dispatcher = KernelDispatcher(function, targetoptions={**_OPTIONS, **options})
+    dispatcher = KernelDispatcher(function, targetoptions={**_OPTIONS, **options}, pipeline_class=KernelCompiler)
     try:
         dispatcher._cache = KernelCache(function)
     except RuntimeError:
         dispatcher._cache = Unkept(function)
-    kernels.append(Kernel(function, dispatcher))
-    return cast(F, kernels[-1])
+    kernel = Kernel(function, dispatcher)
+    if "inline" not in options:
+        kernels.append(kernel)
+    return cast(F, kernel)
 
 
 def borrowed(value: T) -> T:

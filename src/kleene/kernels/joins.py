@@ -6,26 +6,16 @@ newest to the oldest can stop at the window's bound. Those of one code (equal ke
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels import opcodes as op
-from kleene.kernels.expression import (
-    Code,
-    EventColumns,
-    Groups,
-    Ints,
-    Stack,
-    Texts,
-    accepts,
-    compare_reals,
-    holds,
-)
-from kleene.kernels.jit import borrowed, compiled, inlined
-from kleene.kernels.negation import OPEN
-from kleene.kernels.timeline import Timeline, outside
+from kleene.kernels.expression import Code, EventColumns, Ints, ProgramScope, holds
+from kleene.kernels.jit import borrowed, compiled, inlined, step
+from kleene.kernels.operations import accepts, compare_reals
+from kleene.kernels.timeline import Timeline, WindowLength, outside
 
 Numbers = npt.NDArray[np.int32]
 
@@ -38,12 +28,18 @@ BEFORE, UP_TO, EARLIER = range(3)
 # the place among the integers or reals, the column of its state.
 OUTCOMES, OF_REALS, OUTER, OUTER_PLACE, OUTER_STATE, INNER, INNER_PLACE, INNER_STATE, QUICK = range(9)
 
-FAR = OPEN
-
 
 class Records(NamedTuple):
     refs: Numbers  # [record, column]: the event of a variable, or the number of its list; −1: absent
     times: Ints  #   [record, TIMES]
+
+
+class CodedRecords(NamedTuple):
+    """Records, each with the code by which others meet it; −1: it meets none."""
+
+    refs: Numbers  # [record, column]
+    times: Ints  #   [record, TIMES]
+    codes: Ints  #   [record]
 
 
 class Links(NamedTuple):
@@ -57,23 +53,56 @@ class Links(NamedTuple):
     linked: Ints  #      [1]: up to which record they are linked
 
 
+class LinkedRecords(NamedTuple):
+    refs: Numbers  # [record, column]
+    times: Ints  #   [record, TIMES]
+    size: int  #     how many records there are
+    links: Links
+
+
+class LinkedEvents(NamedTuple):
+    """Events of one class by code, newest first."""
+
+    events: Ints  #      [place]: in order
+    heads: Numbers  #    [code]: the place of the newest
+    previous: Numbers  # [place]: that of the one before it of the same code
+
+
 class JoinWindow(NamedTuple):
-    size: int  #       negative: none
-    inclusive: bool
-    stops: bool  #     whether a record that ended too early ends a walk
-    earliest: int  #   nothing that starts before can be in a match any more (EAT, §4.3)
+    within: WindowLength  # none where a part of a match can be longer than the whole
+    stops: bool  #    whether a record that ended too early ends a walk
+    earliest: int  #  nothing that starts before can be in a match any more (EAT, §4.3)
 
 
-class Tests(NamedTuple):
-    """What a pair must satisfy: comparisons of two attributes, then a program."""
+class PairTest(NamedTuple):
+    """What a pair must satisfy: no event twice, comparisons of two attributes, then a program."""
 
+    clashes: Ints  #   [pair, 2]: columns of both sides that must not hold the same event
     quick: Ints  #     [test, QUICK]
     program: Code
     outer: Ints  #     [binding, 2]: a slot of the program, and the column of the outer record that it stands for
     inner: Ints
-    chosen: Ints  #    [1, slot]
-    # Columns of both sides that must not hold the same event: [pair, 2].
-    clashes: Ints
+
+
+class Pairing(NamedTuple):
+    """How records of two sides meet."""
+
+    order: int  #     BEFORE, UP_TO or EARLIER
+    swapped: bool  #  whether the outer side's columns come first
+    test: PairTest
+    floors: Ints  #   [outer record]: the inner one must not end before; empty: no such bound (NSEQ beside the outer)
+    ceilings: Ints  # [inner record]: the outer one must not start after; empty: no such bound (NSEQ beside the inner)
+    starts: Ints  #   [event]: when it starts, whatever windows are measured by
+    most: int  #      records that one outer record may make
+
+
+class Pairs(NamedTuple):
+    """Records that a join makes; there is room for more."""
+
+    refs: Numbers  # [record, column]
+    times: Ints  #   [record, TIMES]
+    number: Ints  #  [1]: how many are written
+    tried: Ints  #   [1]: how many pairs were looked at
 
 
 @compiled
@@ -103,153 +132,156 @@ def link_up_to(end: int, links: Links) -> None:
         _link(links)
 
 
-@inlined
-def _passes(
-    tests: Tests,
-    outer: Records,
-    row: int,
-    inner: Records,
-    other: int,
-    events: EventColumns,
-    texts: Texts,
-    groups: Groups,
-    stack: Stack,
-) -> bool:
-    for place in range(tests.clashes.shape[0]):
-        event = outer.refs[row, tests.clashes[place, 0]]
-        if event >= 0 and event == inner.refs[other, tests.clashes[place, 1]]:
-            return False
-    quick = tests.quick
-    for place in range(quick.shape[0]):
-        one, two = outer.refs[row, quick[place, OUTER]], inner.refs[other, quick[place, INNER]]
-        state = op.MISSING
-        if one >= 0 and two >= 0:
-            state = max(events.states[quick[place, OUTER_STATE], one], events.states[quick[place, INNER_STATE], two])
-        if state == op.MISSING:
-            continue
-        if state != op.VALUE:
-            return False
-        if quick[place, OF_REALS]:
-            real, against = events.reals[quick[place, OUTER_PLACE], one], events.reals[quick[place, INNER_PLACE], two]
-            if not compare_reals(quick[place, OUTCOMES], real, against):
-                return False
-        else:
-            left, right = events.ints[quick[place, OUTER_PLACE], one], events.ints[quick[place, INNER_PLACE], two]
-            order = 1 if left > right else -1 if left < right else 0
-            if not accepts(quick[place, OUTCOMES], order):
-                return False
-    if tests.program.words.size:
-        for place in range(tests.outer.shape[0]):
-            tests.chosen[0, tests.outer[place, 0]] = outer.refs[row, tests.outer[place, 1]]
-        for place in range(tests.inner.shape[0]):
-            tests.chosen[0, tests.inner[place, 0]] = inner.refs[other, tests.inner[place, 1]]
-        return holds(tests.program, events, texts, tests.chosen, 0, groups, 0, stack)
-    return True
-
-
 @compiled
 def join(
     begin: int,
-    outer: Records,
-    codes: Ints,  #    [outer record]: which inner ones it meets
-    inner: Records,
-    size: int,  #      how many inner records there are
-    links: Links,
-    order: int,  #     BEFORE, UP_TO or EARLIER
-    swapped: bool,  #  whether the outer side's columns come first
-    floors: Ints,  #   [outer record]: the inner one must not end before; empty: no such bound (NSEQ beside the outer)
-    ceilings: Ints,  # [inner record]: the outer one must not start after; empty: no such bound (NSEQ beside the inner)
+    outer: CodedRecords,
+    inner: LinkedRecords,
+    pairing: Pairing,
     window: JoinWindow,
-    starts: Ints,  #   [event]: when it starts
     time: Timeline,
-    tests: Tests,
-    events: EventColumns,
-    texts: Texts,
-    groups: Groups,
-    stack: Stack,
-    most: int,  #      records that one outer record may make
-    out: Records,
-    written: Ints,  #  [1]
-    tried: Ints,  #    [1]: pairs that were looked at
+    scope: ProgramScope,  # one binding
+    out: Pairs,
 ) -> int:
     """Write pairs in the order of the outer records; the one that makes too many, or for which there is no room."""
-    outer, inner, out, time = borrowed(outer), borrowed(inner), borrowed(out), borrowed(time)
-    tests, events, texts, groups, stack = (
-        borrowed(tests), borrowed(events), borrowed(texts), borrowed(groups), borrowed(stack),
-    )  # fmt: skip
-    codes, links = borrowed(codes), borrowed(links)
-    floors, ceilings, starts = borrowed(floors), borrowed(ceilings), borrowed(starts)
+    outer, inner, pairing, time = borrowed(outer), borrowed(inner), borrowed(pairing), borrowed(time)
+    scope, out = borrowed(scope), borrowed(out)
+    order, within, floors, ceilings = pairing.order, window.within, pairing.floors, pairing.ceilings
+    stops = window.stops and within.size >= 0
+    swapped = pairing.swapped
     first_columns = outer.refs.shape[1] if swapped else inner.refs.shape[1]
-    found = written[0]
-    looked = 0
-    for row in range(begin, codes.size):
-        code = codes[row]
-        if code < 0 or outer.times[row, START] < window.earliest:
+    number = out.number[0]
+    tried = 0
+    for row in range(begin, outer.codes.size):
+        if outer.codes[row] < 0 or outer.times[row, START] < window.earliest:
             continue
-        before = found
-        own_left, own_right, own_end = outer.times[row, LEFT], outer.times[row, RIGHT], outer.times[row, END]
-        lowest = floors[row] if floors.size else np.int64(-1)
+        before = number
         first, last = np.int64(-1), np.int64(-1)
-        # From the newest inner record that could be met.
-        limit = own_left if order == BEFORE else own_right if order == EARLIER else own_right + 1
-        if links.keyed:
-            while links.linked[0] < size and inner.times[links.linked[0], RIGHT] < max(limit, own_right):
-                _link(links)
-            other = np.int64(links.heads[code]) if code < links.heads.size else np.int64(-1)
-        else:
-            low, high = np.int64(0), np.int64(size)
-            while low < high:
-                middle = (low + high) // 2
-                if inner.times[middle, RIGHT] < limit:
-                    low = middle + 1
-                else:
-                    high = middle
-            other = low - 1
+        left, right, own_end = outer.times[row, LEFT], outer.times[row, RIGHT], outer.times[row, END]
+        lowest = floors[row] if floors.size else np.int64(-1)
+        limit = left if order == BEFORE else right if order == EARLIER else right + 1
+        other = _newest_met(outer.codes[row], limit, max(limit, right), inner)
         while other >= 0:
             here = other
-            other = np.int64(links.previous[here]) if links.keyed else here - 1
-            right = inner.times[here, RIGHT]
-            if right >= limit:
+            other = np.int64(inner.links.previous[here]) if inner.links.keyed else here - 1
+            met = inner.times[here, RIGHT]
+            if met >= limit:
                 continue
-            measured = window.stops and window.size >= 0
-            if measured and outside(own_end, inner.times[here, END], window.size, window.inclusive):
+            if stops and outside(own_end, inner.times[here, END], within):
                 break
-            if right < lowest:
+            if met < lowest:
                 break
-            looked += 1
-            if ceilings.size and own_left > ceilings[here]:
+            tried += 1
+            if ceilings.size and left > ceilings[here]:
                 continue
             start, end = inner.times[here, START], own_end
             if order != BEFORE:
-                first, second = inner.times[here, FIRST], outer.times[row, FIRST]
-                if starts[second] < starts[first] or (starts[second] == starts[first] and second < first):
-                    first = second
+                first = _earlier(inner.times[here, FIRST], outer.times[row, FIRST], pairing.starts)
                 last = max(outer.times[row, LAST], inner.times[here, LAST])
                 start, end = time.starts[first], time.ends[last]
             if start < window.earliest:
                 continue
-            if window.size >= 0 and outside(end, start, window.size, window.inclusive):
+            if within.size >= 0 and outside(end, start, within):
                 continue
-            if not _passes(tests, outer, row, inner, int(here), events, texts, groups, stack):
+            if not _passes(row, here, outer, inner, pairing.test, scope):
                 continue
-            if found - before == most or found == out.times.shape[0]:
-                written[0] = before
-                tried[0] += looked
+            if number - before == pairing.most or number == out.times.shape[0]:
+                out.number[0] = before
+                out.tried[0] += tried
                 return row
-            for column in range(first_columns):
-                out.refs[found, column] = outer.refs[row, column] if swapped else inner.refs[here, column]
-            for column in range(first_columns, out.refs.shape[1]):
-                place = column - first_columns
-                out.refs[found, column] = inner.refs[here, place] if swapped else outer.refs[row, place]
+            _write_columns(number, row, here, outer, inner, first_columns, swapped, out)
             if order == BEFORE:
-                out.times[found, LEFT], out.times[found, RIGHT] = inner.times[here, LEFT], own_right
-                out.times[found, FIRST], out.times[found, LAST] = inner.times[here, FIRST], outer.times[row, LAST]
+                out.times[number, LEFT], out.times[number, RIGHT] = inner.times[here, LEFT], right
+                out.times[number, FIRST], out.times[number, LAST] = inner.times[here, FIRST], outer.times[row, LAST]
             else:
-                out.times[found, LEFT] = min(inner.times[here, LEFT], own_left)
-                out.times[found, RIGHT] = max(own_right, right)
-                out.times[found, FIRST], out.times[found, LAST] = first, last
-            out.times[found, START], out.times[found, END] = start, end
-            found += 1
-    tried[0] += looked
-    written[0] = found
-    return int(codes.size)
+                out.times[number, LEFT] = min(left, inner.times[here, LEFT])
+                out.times[number, RIGHT] = max(right, met)
+                out.times[number, FIRST], out.times[number, LAST] = first, last
+            out.times[number, START], out.times[number, END] = start, end
+            number += 1
+    out.tried[0] += tried
+    out.number[0] = number
+    return int(outer.codes.size)
+
+
+@step
+def _newest_met(code: int, limit: int, end: int, inner: LinkedRecords) -> Any:
+    """The newest inner record of a code, of those whose right is before `end`; without keys, before `limit`."""
+    links = inner.links
+    if links.keyed:
+        while links.linked[0] < inner.size and inner.times[links.linked[0], RIGHT] < end:
+            _link(links)
+        return np.int64(links.heads[code]) if code < links.heads.size else np.int64(-1)
+    low, high = np.int64(0), np.int64(inner.size)
+    while low < high:
+        middle = (low + high) // 2
+        if inner.times[middle, RIGHT] < limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@step
+def _earlier(event: int, other: int, starts: Ints) -> Any:
+    """Of two events the one that starts earlier, or has the smaller number."""
+    if starts[other] < starts[event] or (starts[other] == starts[event] and other < event):
+        return other
+    return event
+
+
+@step
+def _write_columns(
+    number: int,
+    row: int,
+    other: int,
+    outer: CodedRecords,
+    inner: LinkedRecords,
+    first_columns: int,  # of the side that comes first
+    swapped: bool,
+    out: Pairs,
+) -> None:
+    """Put the events of two records into one."""
+    for column in range(first_columns):
+        out.refs[number, column] = outer.refs[row, column] if swapped else inner.refs[other, column]
+    for column in range(first_columns, out.refs.shape[1]):
+        place = column - first_columns
+        out.refs[number, column] = inner.refs[other, place] if swapped else outer.refs[row, place]
+
+
+@step
+def _passes(
+    row: int, other: int, outer: CodedRecords, inner: LinkedRecords, test: PairTest, scope: ProgramScope
+) -> bool:
+    """Whether two records may be one."""
+    for place in range(test.clashes.shape[0]):
+        event = outer.refs[row, test.clashes[place, 0]]
+        if event >= 0 and event == inner.refs[other, test.clashes[place, 1]]:
+            return False
+    for place in range(test.quick.shape[0]):
+        one = outer.refs[row, test.quick[place, OUTER]]
+        two = inner.refs[other, test.quick[place, INNER]]
+        if not _compares(place, one, two, test.quick, scope.events):
+            return False
+    if not test.program.words.size:
+        return True
+    for place in range(test.outer.shape[0]):
+        scope.bindings[0, test.outer[place, 0]] = outer.refs[row, test.outer[place, 1]]
+    for place in range(test.inner.shape[0]):
+        scope.bindings[0, test.inner[place, 0]] = inner.refs[other, test.inner[place, 1]]
+    return holds(test.program, scope, 0, 0)
+
+
+@step
+def _compares(place: int, one: int, two: int, quick: Ints, events: EventColumns) -> bool:
+    """Whether a quick test is true of two events: missing makes it so, undefined and NULL do not."""
+    if one < 0 or two < 0:
+        return True
+    state = max(events.states[quick[place, OUTER_STATE], one], events.states[quick[place, INNER_STATE], two])
+    if state != op.VALUE:
+        return bool(state == op.MISSING)
+    if quick[place, OF_REALS]:
+        real, against = events.reals[quick[place, OUTER_PLACE], one], events.reals[quick[place, INNER_PLACE], two]
+        return compare_reals(quick[place, OUTCOMES], real, against)
+    left, right = events.ints[quick[place, OUTER_PLACE], one], events.ints[quick[place, INNER_PLACE], two]
+    return accepts(quick[place, OUTCOMES], 1 if left > right else -1 if left < right else 0)

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Ints
 from kleene.kernels.identity import mix
-from kleene.kernels.jit import compiled
+from kleene.kernels.jit import borrowed, compiled
 
 Flags = npt.NDArray[np.bool_]
+
+
+class KnownKeys(NamedTuple):
+    """The keys met so far, with room for more."""
+
+    groups: Ints  # [code]: the code of what stands before an attribute in the key
+    values: Ints  # [code]: the attribute
+    table: npt.NDArray[np.int32]  # [hash]: codes by open addressing, −1 where there is none
+    number: Ints  # [1]: how many keys are known
 
 
 @compiled
 def intern(
     begin: int,
-    groups: Ints,  #    [row]: the code of what stands before this attribute in the key; −1: there is no key
-    values: Ints,  #    [row]
-    missing: Flags,  #  [row]: there is no value
-    known_groups: Ints,  # [code]: the keys met so far, with room for more
-    known_values: Ints,
-    table: npt.NDArray[np.int32],  # [hash]: codes by open addressing, −1 where there is none
-    number: Ints,  #    [1]: how many keys are known
-    codes: Ints,  #     [row]: out; −1 where there is no key
+    groups: Ints,  #   [row]: the code of what stands before this attribute in the key; −1: there is no key
+    values: Ints,  #   [row]
+    missing: Flags,  # [row]: there is no value
+    known: KnownKeys,
+    codes: Ints,  #    [row]: out; −1 where there is no key
 ) -> int:
     """The code of each pair of a group and a value; the first row for which there was no room."""
+    known = borrowed(known)
+    known_groups, known_values, table, number = known.groups, known.values, known.table, known.number
     mask = np.uint64(table.size - 1)
     for row in range(begin, codes.size):
         group, value = groups[row], values[row]
@@ -111,15 +121,19 @@ END, BELOW, JUMP, TOTAL, POINTS, KEY, PAST = range(7)
 NEVER = -(2**63)
 
 
+class PastRows(NamedTuple):
+    rows: Ints  #   [row, PAST]: with room for the events that are counted
+    newest: Ints  # [key]: the row of its last event
+    size: int  #    how many rows there are
+
+
 @compiled
 def count_before(
-    keys: Ints,  #    [event]: all events of the stream, in order
-    steps: Ints,  #   [event]
-    starts: Ints,  #  [event]
-    ends: Ints,  #    [event]
-    past: Ints,  #    [row, PAST]: with room for all of them
-    newest: Ints,  #  [key]: the row of its last event
-    size: int,  #     how many rows there are
+    keys: Ints,  #   [event]: all events of the stream, in order
+    steps: Ints,  #  [event]
+    starts: Ints,  # [event]
+    ends: Ints,  #   [event]
+    known: PastRows,
     positions: Ints,  # [event]: out: how many events of the partition are before it
     places: Ints,  #    [event]: out: how many are of an earlier step
 ) -> None:
@@ -127,6 +141,8 @@ def count_before(
 
     Each row knows one further back, as far as makes every way back short (Myers, An applicative random-access stack).
     """
+    known = borrowed(known)
+    past, newest, size = known.rows, known.newest, known.size
     begin = 0
     while begin < keys.size:
         end = begin

@@ -8,15 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.aggregates import Aggregation, accumulate, clear, copy
-from kleene.kernels.expression import (
-    Code,
-    EventColumns,
-    Groups,
-    Ints,
-    Stack,
-    Texts,
-    holds,
-)
+from kleene.kernels.expression import Code, Ints, ProgramScope, holds
 from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.joins import JoinWindow, Numbers
 from kleene.kernels.timeline import Timeline, outside
@@ -32,27 +24,30 @@ class Lists(NamedTuple):
     number: Ints  #    [1]
 
 
+class FollowingTest(NamedTuple):
+    """What an event must satisfy to follow on a list."""
+
+    program: Code
+    slots: Ints  # of the event before it, of the event itself, and of the list's first event where that is asked for
+    aggregation: Aggregation
+    aggregates: Ints  # the slots of the list's aggregates so far
+
+
 @compiled
 def grow(
     begin: int,
     candidates: Ints,  # events of the class, in order
     lists: Lists,
-    maximum: int,
+    maximum: int,  #     events of a list; −1: any number
     window: JoinWindow,
     time: Timeline,
-    program: Code,  #  what an event must satisfy to follow on a list
-    chosen: Ints,  #   [1, slot]
-    slots: Ints,  #    of the first event, the one before, the one that follows
-    aggregation: Aggregation,
-    kept: Ints,  #     the slots of the aggregates
-    groups: Groups,  # [list, slot]
-    events: EventColumns,
-    texts: Texts,
-    stack: Stack,
+    test: FollowingTest,
+    scope: ProgramScope,  #     one binding; a group for each list
 ) -> int:
     """Every list that an event ends; the candidate for which there was no room."""
-    lists, time, program, groups = borrowed(lists), borrowed(time), borrowed(program), borrowed(groups)
-    events, texts, stack = borrowed(events), borrowed(texts), borrowed(stack)
+    lists, time, test, scope = borrowed(lists), borrowed(time), borrowed(test), borrowed(scope)
+    aggregation, kept, slots = test.aggregation, test.aggregates, test.slots
+    chosen, groups = scope.bindings, scope.groups
     room = lists.event.size
     for place in range(begin, candidates.size):
         event = candidates[place]
@@ -65,10 +60,10 @@ def grow(
                 if time.keys[last] != time.keys[event] or (maximum >= 0 and lists.length[old] >= maximum):
                     continue
                 start = time.starts[lists.first[old]]
-                if window.size >= 0 and outside(time.ends[event], start, window.size, window.inclusive):
+                if window.within.size >= 0 and outside(time.ends[event], start, window.within):
                     continue
-                chosen[0, slots[0]], chosen[0, slots[1]], chosen[0, slots[2]] = lists.first[old], last, event
-                if not holds(program, events, texts, chosen, 0, groups, old, stack):
+                chosen[0, slots[0]], chosen[0, slots[1]], chosen[0, slots[2]] = last, event, lists.first[old]
+                if not holds(test.program, scope, 0, old):
                     continue
             number = lists.number[0]
             if number == room:
@@ -81,7 +76,7 @@ def grow(
             else:
                 lists.first[number], lists.length[number] = event, 1
                 clear(aggregation, kept, groups, number)
-            accumulate(aggregation, kept, event, events, texts, groups, number)
+            accumulate(aggregation, kept, event, scope.events, scope.texts, groups, number)
             lists.number[0] += 1
     return int(candidates.size)
 
@@ -98,27 +93,23 @@ def spelled_out(lists: Lists, wanted: Ints, offsets: Ints, out: Numbers) -> None
 
 @compiled
 def holds_along(
-    bindings: Ints,  # [record, slot]
-    groups: Groups,
-    rows: Numbers,  #  [reference]: the events of the list of each record
-    offsets: Ints,  #  [record + 1]
-    slots: Ints,  #    of the event before, and of each one
-    aggregation: Aggregation,
-    kept: Ints,  #     the slots of the list's aggregates so far
-    program: Code,
-    events: EventColumns,
-    texts: Texts,
-    stack: Stack,
+    rows: Numbers,  # [reference]: the events of the list of each record
+    offsets: Ints,  # [record + 1]
+    test: FollowingTest,
+    scope: ProgramScope,  #  a binding and a group for each record
     out: npt.NDArray[np.bool_],
 ) -> None:
     """Whether a condition on `a[i]` holds for every i > 1."""
+    test, scope = borrowed(test), borrowed(scope)
+    aggregation, kept, slots = test.aggregation, test.aggregates, test.slots
+    bindings, groups = scope.bindings, scope.groups
     for row in range(offsets.size - 1):
         out[row] = True
         clear(aggregation, kept, groups, row)
         for at in range(offsets[row], offsets[row + 1]):
             if at > offsets[row]:
                 bindings[row, slots[0]], bindings[row, slots[1]] = rows[at - 1], rows[at]
-                if not holds(program, events, texts, bindings, row, groups, row, stack):
+                if not holds(test.program, scope, row, row):
                     out[row] = False
                     break
-            accumulate(aggregation, kept, rows[at], events, texts, groups, row)
+            accumulate(aggregation, kept, rows[at], scope.events, scope.texts, groups, row)

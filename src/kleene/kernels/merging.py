@@ -7,7 +7,7 @@ import numpy as np
 from kleene.kernels.expression import Groups
 from kleene.kernels.identity import mix
 from kleene.kernels.jit import inlined
-from kleene.kernels.runs import NUMBER, STATE, Flags, Int, Numbers
+from kleene.kernels.runs import NUMBER, STATE, Arrival, Flags, Int, Runs
 
 
 @inlined
@@ -21,19 +21,10 @@ def forget(state: int, keep_groups: Flags, groups: Groups, node: Int) -> None:
 
 
 @inlined
-def same_future(
-    new: Int,
-    fresh: Int,
-    number: Int,
-    plain: Flags,
-    groups: Groups,
-    nodes: Numbers,
-    slots: Numbers,
-    made: Numbers,
-    buckets: Numbers,
-    stamps: Numbers,
-) -> Int:
+def same_future(new: Int, event: Arrival, plain: Flags, groups: Groups, runs: Runs) -> Int:
     """A node of the same event with the same future as a new one; −1 when there is none, and the new one is noted."""
+    nodes, slots, made, buckets, stamps = runs.nodes, runs.slots, runs.made, runs.buckets, runs.stamps
+    fresh, number = event.first_node, event.number
     state = np.int64(nodes[new, STATE])
     if plain[state]:
         if made[state] >= fresh:

@@ -6,6 +6,8 @@ the work is linear in what is written.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +15,7 @@ from kleene.kernels.copying import put
 from kleene.kernels.expression import Bytes, Ints
 from kleene.kernels.jit import borrowed, compiled
 from kleene.kernels.runs import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Runs
-from kleene.kernels.timeline import outside
+from kleene.kernels.timeline import WindowLength, outside
 
 # Places of what `write_paths` remembers when it is left for more room: the node it is at, how deep it is in it, paths
 # written, those of this node among them, references written; and what there was too little room for.
@@ -21,28 +23,43 @@ PLACE, DEPTH, WRITTEN, OF_NODE, USED, WANTED, PLACES = range(7)
 NOTHING, PATHS, REFERENCES, DEEPER = range(4)
 
 
+class CompletedNodes(NamedTuple):
+    nodes: Ints
+    lowest: Ints  # [node]: where their first event must start, or later
+    most: Ints  #   [node]: how many paths are written, at least one; the rest is left out
+
+
+class Walk(NamedTuple):
+    """How far `write_paths` has come."""
+
+    path: Ints  #   [depth]: the node, from the completed one back
+    cursor: Ints  # [depth]: the next link to follow; −2: try to begin here first
+    at: Ints  #     PLACE …
+
+
+class Paths(NamedTuple):
+    """Runs as lists of events, with room for more."""
+
+    offsets: Ints  # [path + 1]
+    events: Ints  #  [reference]
+    kinds: Bytes  #  [reference]: the variable
+
+
 @compiled
 def write_paths(
-    nodes: Ints,  #     completed runs
-    lowest: Ints,  #    [node]: where their first event must start, or later
-    starts: Ints,  #    [event]
+    completed: CompletedNodes,
+    starts: Ints,  #     [event]
     variables: Bytes,  # [state]: the variable of the query
     runs: Runs,
-    most: Ints,  #      [node]: how many paths are written, at least one; the rest is left out
-    path: Ints,  #      [depth]: the node, from the completed one back
-    cursor: Ints,  #    [depth]: the next link to follow; −2: try to begin here first
-    offsets: Ints,  #   [path + 1]: out
-    events: Ints,  #    [reference]: out
-    kinds: Bytes,  #    [reference]: out, the variable
-    at: Ints,  #        PLACE …
+    walk: Walk,
+    out: Paths,
 ) -> None:
     """All runs, those of one node together."""
-    nodes, lowest, most, starts, variables, runs = (
-        borrowed(nodes), borrowed(lowest), borrowed(most), borrowed(starts), borrowed(variables), borrowed(runs),
-    )  # fmt: skip
-    path, cursor, offsets, events, kinds = (
-        borrowed(path), borrowed(cursor), borrowed(offsets), borrowed(events), borrowed(kinds),
-    )  # fmt: skip
+    completed, walk, out = borrowed(completed), borrowed(walk), borrowed(out)
+    starts, variables, runs = borrowed(starts), borrowed(variables), borrowed(runs)
+    nodes, lowest, most = completed.nodes, completed.lowest, completed.most
+    path, cursor, at = walk.path, walk.cursor, walk.at
+    offsets, events, kinds = out.offsets, out.events, out.kinds
     pool, links = runs.nodes, runs.links
     place, depth, written, of_node, used = at[PLACE], at[DEPTH], at[WRITTEN], at[OF_NODE], at[USED]
     wanted = NOTHING
@@ -186,8 +203,7 @@ def longest_prefixes(
     end: int,
     starts: Ints,
     ends: Ints,
-    size: int,  #   of the window
-    inclusive: bool,
+    within: WindowLength,
     runs: Runs,
     best: npt.NDArray[np.int32],  # [event]: the run from this first event that came furthest, or −1
 ) -> None:
@@ -195,7 +211,7 @@ def longest_prefixes(
     one, other = np.empty(64, np.int32), np.empty(64, np.int32)
     for node in range(begin, end):
         first = runs.nodes[node, NEWEST]
-        if outside(ends[runs.nodes[node, EVENT]], starts[first], size, inclusive):
+        if outside(ends[runs.nodes[node, EVENT]], starts[first], within):
             continue
         known = best[first]
         if known < 0 or runs.nodes[node, STATE] > runs.nodes[known, STATE]:

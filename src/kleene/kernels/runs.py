@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kleene.kernels.expression import Code, Ints
+from kleene.kernels.aggregates import Aggregation
+from kleene.kernels.expression import Ints, Programs
+from kleene.kernels.timeline import WindowLength
 
 Numbers = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -23,8 +25,11 @@ Int = Any
 
 # Slots of a binding that every program knows; the slots of runs come after them.
 CURRENT, PREVIOUS, NEGATED, ABSENT, RUN_SLOTS = range(5)
-# Programs of a state, in this order; those of absences follow.
-BEGIN, TAKE, PROCEED, EDGES = range(4)
+# Edges of a state, in the order in which a run tries them; the programs of all states stand in this order, too, and
+# those of absences follow.
+TAKE, PROCEED, BEGIN, EDGES = range(4)
+# The node of the run that has taken nothing: it stands before the first state, and always stays.
+ROOT = 0
 # Columns of `Runs.nodes`: one node is one line of a processor's cache.
 EVENT = 0  #     the event taken last
 STATE = 1
@@ -64,10 +69,9 @@ class Machine(NamedTuple):
     plain: Flags  #      [state]: a run there needs nothing, so all of one event merge
     aggregates: Ints  #  [state + 1]: where each state's aggregates begin in `aggregate_slots`
     aggregate_slots: Ints
-    parts: Ints  #       [program, 6]: where its words, integers and reals begin and end
-    code: Code
-    size: int  #         of the window; negative: none
-    inclusive: bool
+    aggregation: Aggregation
+    programs: Programs  # [EDGES * state + edge], then [absence]
+    within: WindowLength
     early: bool  #       whether a run dies when its window closes
     contiguous: bool  #  no event may be ignored
     next_match: bool  #  no event may be ignored that could be taken
@@ -104,3 +108,23 @@ class Runs(NamedTuple):
     newest_instance: Numbers  # [key, absence]
     counts: Ints  #    [state, counter]
     sizes: Ints
+
+
+class Arrival(NamedTuple):
+    """An event as it comes to the runs of its partition."""
+
+    number: Int
+    key: Int
+    step: Int
+    frontier: Int  #    runs that began at this step or before were ended by a match (NON_OVERLAP); −1: none
+    first_node: Int  #  nodes and tallies from these on are of this event
+    first_tally: Int
+
+
+class Offer(NamedTuple):
+    """An event that is offered to the runs at a state."""
+
+    event: Arrival
+    state: Int  # −1: before the first one, where the run is that has taken nothing
+    can_take: bool
+    can_begin: bool  # the next state

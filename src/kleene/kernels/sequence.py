@@ -7,14 +7,14 @@ Construction walks from a last event down these links; the window and the condit
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Stack, Texts, holds
-from kleene.kernels.jit import borrowed, compiled
-from kleene.kernels.timeline import Timeline, outside
+from kleene.kernels.expression import Ints, Programs, ProgramScope, holds, is_empty, part
+from kleene.kernels.jit import borrowed, compiled, step
+from kleene.kernels.timeline import EventBits, Timeline, WindowLength, outside
 
 Numbers = npt.NDArray[np.int32]
 # Columns of `Stacks.counts`.
@@ -32,116 +32,151 @@ class Stacks(NamedTuple):
     counts: Ints  #    [place, counter]
 
 
+class SequenceRule(NamedTuple):
+    """What is looked for: what does not change."""
+
+    programs: Programs  # [place]: what can be tested once its event is bound, and those of later places
+    within: WindowLength
+    in_scan: bool  #      whether there is a window that stops the scan, and the construction
+    in_construction: bool
+    most: int  #          sequences that one event may complete
+
+
+class Sequences(NamedTuple):
+    """Sequences as they are written; there is room for more."""
+
+    events: Numbers  # [sequence, place]
+    number: Ints  #    [1]: how many are written
+    cursor: Numbers  # [place]: the instance that is bound there in the sequence under construction
+
+
 @compiled
 def construct(
     begin: int,
     end: int,
-    base: int,  #     the event that the first of the bits is of
-    bits: Ints,  #    [event]: which places the event can fill, one bit each
+    bits: EventBits,
     time: Timeline,
-    size: int,  #     of the window; negative: none
-    inclusive: bool,
-    in_scan: bool,  # whether the window stops the scan, and the construction
-    in_construction: bool,
-    codes: Code,  #   the programs of all places, one after the other
-    parts: Ints,  #   [place, 6]: where each program's words, integers and reals begin and end
-    events: EventColumns,
-    texts: Texts,
-    groups: Groups,
-    stack: Stack,
-    slots: int,  #    how many slots the programs know
+    sequence: SequenceRule,
+    scope: ProgramScope,  # one binding, with a slot for each place
     stacks: Stacks,
-    most: int,  #     sequences that one event may complete
-    out: Numbers,  #  [sequence, place]: numbers of events
-    written: Ints,  # [1]: how many sequences are written
+    out: Sequences,
 ) -> int:
     """Write sequences; the event that completes more than `most`, or more than there is room for, or `end`."""
-    time, codes, events, texts = borrowed(time), borrowed(codes), borrowed(events), borrowed(texts)
-    groups, stack, stacks, out = borrowed(groups), borrowed(stack), borrowed(stacks), borrowed(out)
-    bits, parts = borrowed(bits), borrowed(parts)
-    length = parts.shape[0]
-    last = length - 1
-    event, below, recent, top = stacks.event, stacks.below, stacks.recent, stacks.top
-    cursor = np.empty(length, np.int32)
-    chosen = np.full((1, slots), -1, np.int64)
-    found = written[0]
+    bits, time, sequence = borrowed(bits), borrowed(time), borrowed(sequence)
+    scope, stacks, out = borrowed(scope), borrowed(stacks), borrowed(out)
+    last = out.cursor.size - 1
     for number in range(begin, end):
-        bits_here = bits[number - base]
-        if bits_here == 0:
+        places = bits.begins[number - bits.base]
+        if places == 0:
             continue
         key = time.keys[number]
-        before = found
         for place in range(last, -1, -1):
-            if (bits_here >> place) & 1 == 0:
+            if (places >> place) & 1 == 0:
                 continue
-            previous = np.int32(-1)
+            recent: Any = np.int32(-1)
             if place > 0:
-                previous = top[key, place - 1]
-                if previous < 0:
+                recent = stacks.top[key, place - 1]
+                if recent < 0:
                     continue
-                if in_scan and size >= 0 and outside(time.ends[number], time.highs[event[previous]], size, inclusive):
-                    continue
+                if sequence.in_scan:
+                    high = time.highs[stacks.event[recent]]
+                    if outside(time.ends[number], high, sequence.within):
+                        continue
             stacks.counts[place, REACHED] += 1
             if place < last:
-                instance = np.int32(stacks.size[0])
-                stacks.size[0] += 1
-                event[instance] = number
-                below[instance] = top[key, place]
-                recent[instance] = previous
-                top[key, place] = instance
-                continue
-            chosen[0, last] = number
-            level = last
-            while True:
-                # Test what is complete with the event just bound, then go down, or report the sequence.
-                good = True
-                if parts[level, 1] > parts[level, 0]:
-                    part = parts[level]
-                    program = Code(
-                        codes.words[part[0] : part[1]], codes.ints[part[2] : part[3]], codes.reals[part[4] : part[5]]
-                    )
-                    good = holds(program, events, texts, chosen, 0, groups, 0, stack)
-                    if not good:
-                        stacks.counts[level, FAILED] += 1
-                if good and level == 0 and size >= 0:
-                    good = not outside(time.ends[number], time.starts[chosen[0, 0]], size, inclusive)
-                if good and level == 0:
-                    if found - before == most or found == out.shape[0]:
-                        # Nothing of this event is on a stack yet, so it can be offered again.
-                        written[0] = before
-                        stacks.counts[last, REACHED] -= 1
-                        return number
-                    for place_ in range(length):
-                        out[found, place_] = chosen[0, place_]
-                    found += 1
-                if good and level > 0:
-                    cursor[level - 1] = previous if level == last else recent[cursor[level]]
-                    level -= 1
-                elif level < last:
-                    cursor[level] = below[cursor[level]]
-                # The next instance at this level, or at one above it.
-                bound = False
-                while level < last and not bound:
-                    instance_ = cursor[level]
-                    if instance_ >= 0:
-                        candidate = event[instance_]
-                        if (
-                            in_construction
-                            and size >= 0
-                            and outside(time.ends[number], time.highs[candidate], size, inclusive)
-                        ):
-                            instance_ = np.int32(-1)
-                        elif time.rights[candidate] >= time.lefts[chosen[0, level + 1]]:
-                            cursor[level] = below[instance_]
-                            continue
-                        else:
-                            chosen[0, level] = candidate
-                            bound = True
-                    if instance_ < 0:
-                        level += 1
-                        if level < last:
-                            cursor[level] = below[cursor[level]]
-                if not bound:
-                    break
-    written[0] = found
+                _push(number, key, place, recent, stacks)
+            elif not _construct_back(number, recent, time, sequence, scope, stacks, out):
+                # Nothing of this event is on a stack yet, so it can be offered again.
+                stacks.counts[last, REACHED] -= 1
+                return number
     return end
+
+
+@step
+def _push(number: int, key: int, place: int, recent: int, stacks: Stacks) -> None:
+    """Put an event on the stack of a key and place."""
+    instance = np.int32(stacks.size[0])
+    stacks.size[0] += 1
+    stacks.event[instance] = number
+    stacks.below[instance] = stacks.top[key, place]
+    stacks.recent[instance] = recent
+    stacks.top[key, place] = instance
+
+
+@step
+def _construct_back(
+    number: int,
+    recent: int,
+    time: Timeline,
+    sequence: SequenceRule,
+    scope: ProgramScope,
+    stacks: Stacks,
+    out: Sequences,
+) -> bool:
+    """Write the sequences that an event completes; False, and none of them, when there are too many."""
+    chosen, cursor = scope.bindings, out.cursor
+    last = cursor.size - 1
+    before = written = out.number[0]
+    chosen[0, last] = number
+    place = last
+    while True:
+        # Test what is complete with the event just bound, then go down, or write the sequence.
+        good = _holds_at(place, number, time, sequence, scope, stacks)
+        if good and place == 0:
+            if written - before == sequence.most or written == out.events.shape[0]:
+                return False
+            for each in range(last + 1):
+                out.events[written, each] = chosen[0, each]
+            written += 1
+        if good and place > 0:
+            cursor[place - 1] = recent if place == last else stacks.recent[cursor[place]]
+            place -= 1
+        elif place < last:
+            cursor[place] = stacks.below[cursor[place]]
+        place = _bind_next(place, number, cursor, time, sequence, scope, stacks)
+        if place == last:
+            break
+    out.number[0] = written
+    return True
+
+
+@step
+def _holds_at(
+    place: int, number: int, time: Timeline, sequence: SequenceRule, scope: ProgramScope, stacks: Stacks
+) -> bool:
+    """Whether the events bound at a place and after it, up to the last one, can be part of a sequence."""
+    if not is_empty(sequence.programs, place) and not holds(part(sequence.programs, place), scope, 0, 0):
+        stacks.counts[place, FAILED] += 1
+        return False
+    if place > 0 or sequence.within.size < 0:
+        return True
+    return not outside(time.ends[number], time.starts[scope.bindings[0, 0]], sequence.within)
+
+
+@step
+def _bind_next(
+    place: int,
+    number: int,
+    cursor: Numbers,
+    time: Timeline,
+    sequence: SequenceRule,
+    scope: ProgramScope,
+    stacks: Stacks,
+) -> int:
+    """Bind the next instance at a place, or at one after it; which place that is, the last one when there is none."""
+    last = cursor.size - 1
+    while place < last:
+        instance = cursor[place]
+        if instance >= 0:
+            event = stacks.event[instance]
+            left_behind = sequence.in_construction and outside(time.ends[number], time.highs[event], sequence.within)
+            if not left_behind:
+                if time.rights[event] < time.lefts[scope.bindings[0, place + 1]]:
+                    scope.bindings[0, place] = event
+                    return place
+                cursor[place] = stacks.below[instance]
+                continue
+        place += 1
+        if place < last:
+            cursor[place] = stacks.below[cursor[place]]
+    return last

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kleene.kernels.expression import Ints
-from kleene.kernels.jit import compiled, inlined
+from kleene.kernels.jit import borrowed, compiled, inlined
 from kleene.kernels.runs import FIRST, LENGTH, LONGEST, OLDER, TALLIES, TALLY, Counts, Int, Numbers, Runs
-from kleene.kernels.timeline import outside
+from kleene.kernels.timeline import WindowLength, outside
+
+
+class Tallies(NamedTuple):
+    """The tallies of `Runs`, apart from the rest: fewer arrays are passed faster."""
+
+    tally: Numbers  #  [tally, 3]
+    tallied: Counts  # [tally]
+    sizes: Ints
 
 
 @inlined
@@ -18,8 +28,9 @@ def add(left: Int, right: Int) -> Int:
 
 
 @inlined
-def tally_one(first: Int, older: Int, tallied: Counts, tally: Numbers, sizes: Ints) -> Int:
+def tally_one(first: Int, older: Int, tallies: Tallies) -> Int:
     """One run that begins with this event, before others."""
+    tally, tallied, sizes = tallies.tally, tallies.tallied, tallies.sizes
     made = np.int32(sizes[TALLIES])
     sizes[TALLIES] += 1
     tally[made, FIRST] = first
@@ -31,23 +42,14 @@ def tally_one(first: Int, older: Int, tallied: Counts, tally: Numbers, sizes: In
 
 
 @compiled
-def together(
-    left: Int,
-    right: Int,
-    end: Int,
-    starts: Ints,
-    size: int,
-    inclusive: bool,
-    own: Int,
-    tallied: Counts,
-    tally: Numbers,
-    sizes: Ints,
-) -> Int:
+def together(left: Int, right: Int, own: Int, end: Int, starts: Ints, within: WindowLength, tallies: Tallies) -> Int:
     """The tallies of two nodes together, latest first event first, without those that the window has left behind.
 
     What the left one has from `own` on is its alone and is used again, so that a node that many others are added to
     takes no more room than these have. `_grow` and the check before each event rely on that.
     """
+    tallies, starts = borrowed(tallies), borrowed(starts)
+    tally, tallied, sizes = tallies.tally, tallies.tallied, tallies.sizes
     head: Int = np.int32(-1)
     tail: Int = np.int32(-1)
     length = 0
@@ -65,7 +67,7 @@ def together(
         if other == first:
             count = add(count, tallied[right])
             right = tally[right, OLDER]
-        if outside(end, starts[first], size, inclusive):
+        if outside(end, starts[first], within):
             continue
         if made < 0:
             made = np.int32(sizes[TALLIES])

@@ -1,4 +1,4 @@
-"""When events are: the arrays by which every executor orders them and measures windows."""
+"""When events are, and what they could be: the arrays by which every executor orders them and measures windows."""
 
 from __future__ import annotations
 
@@ -28,17 +28,33 @@ class Timeline(NamedTuple):
     closes: bool  #     whether a window that one event lies outside of is closed for all that come after it
 
 
+class EventBits(NamedTuple):
+    """Which components each event could be, as far as it decides that by itself: [event − base], one bit each."""
+
+    base: int  #     the event that the first bits are of
+    begins: Ints  #  single components, and the first events of Kleene components
+    takes: Ints  #   the later events of Kleene components
+    absents: Ints  # negated components
+
+
+class WindowLength(NamedTuple):
+    """A window, as WITHIN says it."""
+
+    size: int  # negative: none
+    inclusive: bool
+
+
 @inlined
-def outside(end: Any, start: Any, size: int, inclusive: bool) -> bool:
-    """Whether it is further from start to end than a window holds; `size` is not negative.
+def outside(end: Any, start: Any, within: WindowLength) -> bool:
+    """Whether it is further from start to end than a window holds; there is one.
 
     Times may be anywhere in 64 bits, where the distance of two need not fit: `end - start` must not be taken, and the
     end of a window only where there is one.
     """
-    if start > LATEST - size:
+    if start > LATEST - within.size:
         return False
-    last = start + size
-    return bool(end > last or (end == last and not inclusive))
+    last = start + within.size
+    return bool(end > last or (end == last and not within.inclusive))
 
 
 def shifted(times: Ints, by: int) -> Ints:

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from kleene.kernels import opcodes as op
 from kleene.kernels.aggregates import Aggregation, accumulate, clear
-from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Reals, Stack, Texts, holds
+from kleene.kernels.expression import Code, EventColumns, Groups, Ints, ProgramScope, Reals, Texts, holds
 from kleene.kernels.gathering import Rows
-from kleene.kernels.jit import compiled
+from kleene.kernels.jit import borrowed, compiled
 
 
 @compiled
@@ -29,24 +29,16 @@ def aggregate_each(
 
 
 @compiled
-def values_each(
-    program: Code,
-    events: EventColumns,
-    texts: Texts,
-    bindings: Ints,
-    groups: Groups,
-    stack: Stack,
-    ints: Ints,
-    reals: Reals,
-    known: NDArray[np.bool_],
-) -> None:
+def values_each(program: Code, scope: ProgramScope, ints: Ints, reals: Reals, known: NDArray[np.bool_]) -> None:
     """What a program without tests leaves on the stack, for each binding with the group of the same number.
 
     ints, reals   [binding]: the value, in the array of its kind; 0 where there is none
     known         [binding]: whether there is a value
     """
-    for binding in range(bindings.shape[0]):
-        holds(program, events, texts, bindings, binding, groups, binding, stack)
+    program, scope = borrowed(program), borrowed(scope)
+    stack = scope.stack
+    for binding in range(scope.bindings.shape[0]):
+        holds(program, scope, binding, binding)
         has = stack.states[0] == op.VALUE
         known[binding] = has
         ints[binding] = stack.ints[0] if has else 0

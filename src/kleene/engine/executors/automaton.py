@@ -12,7 +12,7 @@ from kleene.codegen.expression import compile_clauses
 from kleene.engine.executors.computation_state import computation_state
 from kleene.engine.executors.contract import CompletedRuns, Completions, Executor, ExecutorContext, Resumed
 from kleene.engine.executors.drops import Drop, Drops
-from kleene.engine.executors.linking import groups, link, link_aggregates
+from kleene.engine.executors.linking import groups, link
 from kleene.engine.executors.machine import FIRST_ROOM, machine_of, no_runs
 from kleene.engine.executors.negation import CandidateMatches, NegatedEvents
 from kleene.engine.executors.windows import Closing
@@ -24,10 +24,11 @@ from kleene.engine.state.store import EventStore
 from kleene.errors import BadSnapshot
 from kleene.kernels import runs as kernel
 from kleene.kernels.aggregates import accumulate_rows
-from kleene.kernels.automaton import advance, purge
-from kleene.kernels.expression import EventColumns, Groups, Ints, room
+from kleene.kernels.automaton import advance
+from kleene.kernels.deaths import purge
+from kleene.kernels.expression import EventColumns, EventTest, Groups, Ints, ProgramScope, room
 from kleene.kernels.negation import OPEN
-from kleene.kernels.timeline import Timeline
+from kleene.kernels.timeline import EventBits, Timeline
 from kleene.pattern.nodes import ComponentKind
 from kleene.plan.physical import Absence, AutomatonPlan, StatePlan
 
@@ -44,7 +45,6 @@ class AutomatonExecutor(Executor):
         self._strings, self._accounts = strings, accounts
         self._state = computation_state(query, plan, columns)
         self._aggregates = compile_aggregates(self._state.layout)
-        self._aggregation = link_aggregates(self._aggregates, strings)
         most = accounts.budget.runs_per_partition
         self._machine, self._stack = machine_of(
             query, plan, self._state, self._aggregates, strings, most=most, alone=context.alone
@@ -54,7 +54,13 @@ class AutomatonExecutor(Executor):
         # The run that has taken nothing: no event of any variable.
         every = np.arange(len(self._aggregates.functions), dtype=np.int64)
         accumulate_rows(
-            self._aggregation, every, every[:0], EventColumns(*_NO_EVENTS), strings.arrays(), self._groups, 0
+            self._machine.aggregation,
+            every,
+            every[:0],
+            EventColumns(*_NO_EVENTS),
+            strings.arrays(),
+            self._groups,
+            kernel.ROOT,
         )
         self._bindings = np.full((1, kernel.RUN_SLOTS + self._state.width), -1, np.int64)
         # Where a budget has dropped runs.
@@ -91,30 +97,16 @@ class AutomatonExecutor(Executor):
         for place, negated in self._negated.items():
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
         self._make_room(bits, keys, int(time.partitions[begin : store.size].max(initial=0)) + 1)
-        events, texts = store.events, self._strings.arrays()
+        event_bits = EventBits(begin, bits.begins, bits.takes, bits.absents)
+        texts = self._strings.arrays()
         drops = self._drops.after(begin)
         at = begin
         while True:
             if drops and drops[0].event == at:
                 self._drop_again(drops.pop(0), time)
             until = drops[0].event if drops else store.size
-            at = advance(
-                at,
-                until,
-                begin,
-                bits.begins,
-                bits.takes,
-                bits.absents,
-                time,
-                self._machine,
-                events,
-                texts,
-                self._aggregation,
-                self._groups,
-                self._runs,
-                self._bindings,
-                self._stack,
-            )
+            scope = ProgramScope(store.events, texts, self._bindings, self._groups, self._stack)
+            at = advance(at, until, event_bits, time, self._machine, scope, self._runs)
             status = int(self._runs.sizes[kernel.STATUS])
             if status == kernel.DONE:
                 if at == store.size:
@@ -234,7 +226,7 @@ class AutomatonExecutor(Executor):
     def _negated_events(self, absence: Absence) -> NegatedEvents:
         program = compile_clauses(absence.conditions, self._state.layout)
         stack = room(program.depth + 1)
-        return NegatedEvents(link(program, self._strings), stack, kernel.NEGATED, keyed=absence.keyed)
+        return NegatedEvents(EventTest(link(program, self._strings), kernel.NEGATED), stack, keyed=absence.keyed)
 
     def _suspects(self, nodes: Ints, time: Timeline) -> CandidateMatches:
         runs = self._runs

@@ -6,7 +6,9 @@ import numpy as np
 
 from kleene.codegen.expression import compile_clauses
 from kleene.engine.executors.computation_state import ComputationState
+from kleene.engine.executors.linking import link_aggregates
 from kleene.engine.executors.programs import depth_of, joined
+from kleene.engine.executors.windows import within
 from kleene.engine.intake.strings import StringPool
 from kleene.kernels import runs as kernel
 from kleene.kernels.expression import Stack, room
@@ -37,11 +39,9 @@ def machine_of(
     programs = [
         compile_clauses(tests, state.layout)
         for each in plan.states
-        for tests in (each.begin.tests, each.take.tests, each.proceed)
+        for tests in (each.take.tests, each.proceed, each.begin.tests)
     ]
     programs += [compile_clauses(absence.conditions, state.layout) for absence in plan.absences]
-    code, parts = joined(programs, strings)
-    window = query.window
     components = [each.component for each in plan.states]
     # A number of events matters up to the least that is needed, and always where there is a most.
     caps = [
@@ -65,10 +65,9 @@ def machine_of(
         plain=plain,
         aggregates=np.cumsum([0, *map(len, own)]).astype(np.int64),
         aggregate_slots=np.concatenate([*own, *absent, nothing]).astype(np.int64),
-        parts=parts,
-        code=code,
-        size=-1 if window is None else window.size,
-        inclusive=window is not None and window.inclusive,
+        aggregation=link_aggregates(aggregates, strings),
+        programs=joined(programs, strings),
+        within=within(query.window),
         early=plan.window_early,
         contiguous=query.strategy.is_contiguous,
         next_match=query.strategy is SelectionStrategy.SKIP_TILL_NEXT_MATCH,

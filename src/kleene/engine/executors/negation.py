@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kleene.engine.executors.windows import within
 from kleene.engine.state.growing import Growing
-from kleene.kernels.expression import Code, EventColumns, Groups, Ints, Stack, Texts
-from kleene.kernels.negation import forbidden
+from kleene.kernels.expression import EventColumns, EventTest, Groups, Ints, ProgramScope, Stack, Texts
+from kleene.kernels.negation import EventsByKey, Gaps, forbidden
 from kleene.kernels.timeline import Timeline
 from kleene.pattern.clock import Window
 
@@ -34,8 +35,8 @@ class CandidateMatches:
 class NegatedEvents:
     """Events of one negated class, in order."""
 
-    def __init__(self, program: Code, stack: Stack, slot: int, *, keyed: bool) -> None:
-        self._program, self._stack, self._slot, self._keyed = program, stack, slot, keyed
+    def __init__(self, test: EventTest, stack: Stack, *, keyed: bool) -> None:
+        self._test, self._stack, self._keyed = test, stack, keyed
         self._events = Growing(np.zeros(0, np.int64))
 
     def append(self, events: Ints) -> None:
@@ -68,25 +69,8 @@ class NegatedEvents:
             order = np.argsort(of_key, kind="stable")
             begin = np.searchsorted(of_key[order], np.arange(keys + 1))
             others, match_keys = others[order], time.keys[suspects.first]
-        forbidden(
-            suspects.bindings,
-            suspects.groups,
-            suspects.group,
-            match_keys,
-            suspects.floors,
-            suspects.ceilings,
-            suspects.first,
-            suspects.last,
-            begin.astype(np.int64),
-            np.ascontiguousarray(others),
-            time,
-            -1 if window is None else window.size,
-            window is not None and window.inclusive,
-            self._program,
-            events,
-            texts,
-            self._stack,
-            self._slot,
-            out,
-        )
+        gaps = Gaps(match_keys, suspects.floors, suspects.ceilings, suspects.first, suspects.last, within(window))
+        negated = EventsByKey(begin.astype(np.int64), np.ascontiguousarray(others))
+        scope = ProgramScope(events, texts, suspects.bindings, suspects.groups, self._stack)
+        forbidden(gaps, negated, time, self._test, scope, suspects.group, out)
         return out

@@ -8,12 +8,11 @@ import numpy as np
 
 from kleene.engine.executors.linking import link
 from kleene.engine.intake.strings import StringPool
-from kleene.kernels.expression import Code, Ints
+from kleene.kernels.expression import Code, Programs
 from kleene.plan.program import Program
 
 
-def joined(programs: Sequence[Program], strings: StringPool) -> tuple[Code, Ints]:
-    """Several programs in one array each, and where each begins and ends: [program, 6]."""
+def joined(programs: Sequence[Program], strings: StringPool) -> Programs:
     linked = [link(program, strings) for program in programs]
     parts = np.zeros((len(linked), 6), np.int64)
     at = [0, 0, 0]
@@ -21,8 +20,7 @@ def joined(programs: Sequence[Program], strings: StringPool) -> tuple[Code, Ints
         for kind, array in enumerate((code.words, code.ints, code.reals)):
             parts[place, 2 * kind], parts[place, 2 * kind + 1] = at[kind], at[kind] + array.size
             at[kind] += array.size
-    whole = Code(*(np.concatenate([code[kind] for code in linked]) for kind in range(3)))
-    return whole, parts
+    return Programs(Code(*(np.concatenate([code[kind] for code in linked]) for kind in range(3))), parts)
 
 
 def depth_of(programs: Sequence[Program]) -> int:

@@ -10,7 +10,7 @@ from kleene.engine.executors.contract import Completions, Executor, ExecutorCont
 from kleene.engine.executors.linking import groups, link
 from kleene.engine.executors.negation import CandidateMatches, NegatedEvents
 from kleene.engine.executors.programs import depth_of, joined
-from kleene.engine.executors.windows import Closing
+from kleene.engine.executors.windows import Closing, within
 from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.output.matches import Matches
@@ -19,9 +19,9 @@ from kleene.engine.state.memory import empty
 from kleene.engine.state.statistics import ComponentCounts
 from kleene.engine.state.store import EventStore
 from kleene.kernels import sequence as kernel
-from kleene.kernels.expression import Ints, room
+from kleene.kernels.expression import EventTest, Ints, ProgramScope, room
 from kleene.kernels.negation import OPEN
-from kleene.kernels.timeline import Timeline
+from kleene.kernels.timeline import EventBits, Timeline
 from kleene.pattern.expressions import Which
 from kleene.plan.layout import Layout
 from kleene.plan.physical import Absence, SequencePlan
@@ -40,7 +40,13 @@ class SequenceExecutor(Executor):
         tests = [list(clauses) for clauses in plan.during]
         tests[0] += plan.after
         programs = [compile_clauses(clauses, self._layout()) for clauses in tests]
-        self._code, self._parts = joined(programs, strings)
+        self._sequence = kernel.SequenceRule(
+            joined(programs, strings),
+            within(query.window),
+            plan.window_in_scan and query.window is not None,
+            plan.window_in_construction and query.window is not None,
+            context.accounts.matches_per_event,
+        )
         self._room = room(depth_of(programs))
         self._groups = groups(1, 1)
         nothing = np.zeros(0, np.int32)
@@ -77,8 +83,8 @@ class SequenceExecutor(Executor):
     def _negated_events(self, absence: Absence) -> NegatedEvents:
         program = compile_clauses(absence.conditions, self._layout(absence.scan.component.variable))
         length = len(self.plan.scans)
-        code, stack = link(program, self._strings), room(program.depth + 1)
-        return NegatedEvents(code, stack, length + 1, keyed=absence.keyed)
+        test, stack = EventTest(link(program, self._strings), length + 1), room(program.depth + 1)
+        return NegatedEvents(test, stack, keyed=absence.keyed)
 
     # Events
 
@@ -95,41 +101,23 @@ class SequenceExecutor(Executor):
         for place, negated in enumerate(self._negated):
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
         self._make_room(bits.begins, keys)
-        window = self.query.window
-        events, texts = store.events, self._strings.arrays()
-        most = self._accounts.matches_per_event
-        found: npt.NDArray[np.int32] = empty((max(1024, len(bits.begins) // 4), length), np.int32)
-        written = np.zeros(1, np.int64)
+        event_bits = EventBits(begin, bits.begins, bits.takes, bits.absents)
+        bindings = np.full((1, length + 2), -1, np.int64)
+        scope = ProgramScope(store.events, self._strings.arrays(), bindings, self._groups, self._room)
+        out = kernel.Sequences(
+            empty((max(1024, len(bits.begins) // 4), length), np.int32),
+            np.zeros(1, np.int64),
+            np.empty(length, np.int32),
+        )
         at = begin
         while True:
-            at = kernel.construct(
-                at,
-                store.size,
-                begin,
-                bits.begins,
-                time,
-                -1 if window is None else window.size,
-                window is not None and window.inclusive,
-                self.plan.window_in_scan,
-                self.plan.window_in_construction,
-                self._code,
-                self._parts,
-                events,
-                texts,
-                self._groups,
-                self._room,
-                length + 2,
-                self._stacks,
-                most,
-                found,
-                written,
-            )
+            at = kernel.construct(at, store.size, event_bits, time, self._sequence, scope, self._stacks, out)
             if at == store.size:
                 break
-            if len(found) - written[0] > most:
+            if len(out.events) - out.number[0] > self._sequence.most:
                 self._accounts.too_many_matches(store, at)
-            found = with_room(found, 2 * len(found))
-        found = found[: written[0]]
+            out = out._replace(events=with_room(out.events, 2 * len(out.events)))
+        found = out.events[: out.number[0]]
         self._pending = np.concatenate([self._pending, found]) if len(self._pending) else found
 
     def _make_room(self, bits: Ints, keys: int) -> None:

@@ -8,12 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Ints
-from kleene.kernels.timeline import shifted
+from kleene.kernels.timeline import WindowLength, shifted
 from kleene.pattern.clock import Window
 
 Flags = npt.NDArray[np.bool_]
 # In place of the moment at which a window closed, where nothing closed it.
 NEVER = np.iinfo(np.int64).min
+
+
+def within(window: Window | None) -> WindowLength:
+    """A window as kernels want it."""
+    return WindowLength(-1, False) if window is None else WindowLength(window.size, window.inclusive)
 
 
 @dataclass(frozen=True, eq=False)

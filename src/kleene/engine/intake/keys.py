@@ -15,7 +15,7 @@ from kleene.engine.state.memory import empty
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
 from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Ints
-from kleene.kernels.keys import intern
+from kleene.kernels.keys import KnownKeys, intern
 from kleene.kernels.opcodes import VALUE
 
 Flags = npt.NDArray[np.bool_]
@@ -86,7 +86,8 @@ class Interner:
         return int(self._groups.nbytes + self._values.nbytes + self._table.nbytes)
 
     def _intern(self, at: int, groups: Ints, values: Ints, missing: Flags, codes: Ints) -> int:
-        return intern(at, groups, values, missing, self._groups, self._values, self._table, self.number, codes)
+        known = KnownKeys(self._groups, self._values, self._table, self.number)
+        return intern(at, groups, values, missing, known, codes)
 
     def _make_room(self) -> None:
         """Grow to four times as many keys; the hash table is at most half full."""

@@ -14,7 +14,7 @@ from kleene.engine.state.memory import empty
 from kleene.engine.state.state_contract import check_past_totals, key_columns
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.expression import Ints
-from kleene.kernels.keys import BELOW, END, JUMP, KEY, NEVER, PAST, POINTS, TOTAL, count_before
+from kleene.kernels.keys import BELOW, END, JUMP, KEY, NEVER, PAST, POINTS, TOTAL, PastRows, count_before
 
 _FOREVER = np.iinfo(np.int64).max
 
@@ -41,7 +41,8 @@ class Past:
     def _add(self, partition: Ints, step: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
         self._rows = with_room(self._rows, self._size + len(partition))
         position, place = empty(len(partition), np.int64), empty(len(partition), np.int64)
-        count_before(partition, step, start, end, self._rows, self._newest, self._size, position, place)
+        known = PastRows(self._rows, self._newest, self._size)
+        count_before(partition, step, start, end, known, position, place)
         self._size += int(np.count_nonzero(partition >= 0))
         return position, place
 

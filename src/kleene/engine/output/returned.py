@@ -21,7 +21,7 @@ from kleene.engine.output.selected import Selected
 from kleene.engine.output.value_columns import check_kind, value_column
 from kleene.frames.arrow import nanoseconds_a_step
 from kleene.frames.results import return_type
-from kleene.kernels.expression import Groups, Ints, Reals, room
+from kleene.kernels.expression import Groups, Ints, ProgramScope, Reals, room
 from kleene.kernels.gathering import Rows
 from kleene.kernels.values import aggregate_each, values_each
 from kleene.pattern.expressions import Attribute, Nth, Value, Whole, references
@@ -133,6 +133,6 @@ class Returned:
         size = len(bindings)
         ints, reals, known = np.empty(size, np.int64), np.empty(size, np.float64), np.empty(size, np.bool_)
         code = link(program, self.strings)
-        stack = room(program.depth)
-        values_each(code, self.store.events, self.strings.arrays(), bindings, aggregates, stack, ints, reals, known)
+        scope = ProgramScope(self.store.events, self.strings.arrays(), bindings, aggregates, room(program.depth))
+        values_each(code, scope, ints, reals, known)
         return ints, reals, known

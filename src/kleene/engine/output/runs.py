@@ -14,24 +14,25 @@ from kleene.kernels.expression import Ints
 
 def matches_of(completed: Completed, starts: Ints) -> Matches:
     """The matches that completed runs stand for. `starts` says where windows begin, [event]."""
-    executor, nodes, lowest, most = completed.executor, completed.nodes, completed.lowest, completed.most
+    nodes = kernel.CompletedNodes(completed.nodes, completed.lowest, completed.most)
     at = np.zeros(kernel.PLACES, np.int64)
     at[kernel.DEPTH] = -1
-    path, cursor = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
-    offsets, events = empty(2 * len(nodes) + 1024, np.int64), empty(64 * len(nodes) + 1024, np.int64)
-    kinds = empty(len(events), np.uint8)
-    offsets[0] = 0
-    variables, pool = executor.variables, executor.pool
+    walk = kernel.Walk(np.zeros(1024, np.int64), np.zeros(1024, np.int64), at)
+    number, references = 2 * len(completed.nodes) + 1024, 64 * len(completed.nodes) + 1024
+    out = kernel.Paths(empty(number, np.int64), empty(references, np.int64), empty(references, np.uint8))
+    out.offsets[0] = 0
+    variables, pool = completed.executor.variables, completed.executor.pool
     while True:
-        kernel.write_paths(nodes, lowest, starts, variables, pool, most, path, cursor, offsets, events, kinds, at)
+        kernel.write_paths(nodes, starts, variables, pool, walk, out)
         if at[kernel.WANTED] == kernel.NOTHING:
             break
         if at[kernel.WANTED] == kernel.PATHS:
-            offsets = with_room(offsets, 2 * len(offsets))
+            out = out._replace(offsets=with_room(out.offsets, 2 * len(out.offsets)))
         elif at[kernel.WANTED] == kernel.REFERENCES:
-            room = max(2 * len(events), len(events) + len(path))
-            events, kinds = with_room(events, room), with_room(kinds, room)
+            room = max(2 * len(out.events), len(out.events) + len(walk.path))
+            out = out._replace(events=with_room(out.events, room), kinds=with_room(out.kinds, room))
         else:
-            path, cursor = with_room(path, 2 * len(path)), with_room(cursor, 2 * len(cursor))
+            room = 2 * len(walk.path)
+            walk = walk._replace(path=with_room(walk.path, room), cursor=with_room(walk.cursor, room))
     written, used = at[kernel.WRITTEN], at[kernel.USED]
-    return Matches(offsets[: written + 1], events[:used], kinds[:used])
+    return Matches(out.offsets[: written + 1], out.events[:used], out.kinds[:used])

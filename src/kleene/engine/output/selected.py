@@ -11,7 +11,7 @@ import numpy.typing as npt
 from kleene.engine.output.matches import Matches
 from kleene.engine.state.memory import empty
 from kleene.kernels.expression import Ints
-from kleene.kernels.gathering import Rows, by_variable, fill_lists
+from kleene.kernels.gathering import ByVariable, Rows, by_variable, fill_lists
 from kleene.pattern.expressions import Which
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
@@ -39,28 +39,21 @@ class Selected:
             one.index(c.variable) if c.kind is ComponentKind.SINGLE else -1 - many.index(c.variable)
             for c in query.positives
         ]
-        singles = empty((len(one), len(order)), np.int32)
-        begins, sizes = (empty((len(many), len(order)), np.int64) for _ in range(2))
-        first = empty(len(order), np.int32)
-        by_variable(
-            matches.offsets,
-            matches.events,
-            matches.variables,
-            order,
-            np.array(places, np.int64),
-            first,
-            singles,
-            begins,
-            sizes,
+        out = ByVariable(
+            empty(len(order), np.int32),
+            empty((len(one), len(order)), np.int32),
+            empty((len(many), len(order)), np.int64),
+            empty((len(many), len(order)), np.int64),
         )
+        by_variable(matches.offsets, matches.events, matches.variables, order, np.array(places, np.int64), out)
         lists = {}
         for place, name in enumerate(many):
             offsets = np.zeros(len(order) + 1, np.int32)
-            np.cumsum(sizes[place], out=offsets[1:])
+            np.cumsum(out.sizes[place], out=offsets[1:])
             rows = empty(int(offsets[-1]), np.int32)
-            fill_lists(matches.events, begins[place], sizes[place], rows)
+            fill_lists(matches.events, out.begins[place], out.sizes[place], rows)
             lists[name] = rows, offsets
-        return Selected(first, dict(zip(one, singles, strict=True)), lists)
+        return Selected(out.first, dict(zip(one, out.singles, strict=True)), lists)
 
     @property
     def size(self) -> int:

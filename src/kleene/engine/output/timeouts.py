@@ -8,7 +8,7 @@ import numpy as np
 
 from kleene.engine.executors.automaton import AutomatonExecutor
 from kleene.engine.executors.contract import CompletedRuns
-from kleene.engine.executors.windows import Closing
+from kleene.engine.executors.windows import Closing, within
 from kleene.engine.output.graphs import Completed
 from kleene.engine.output.matches import Matches
 from kleene.engine.output.runs import matches_of
@@ -73,7 +73,7 @@ class Timeouts:
         best = with_room(self._best.get(number, np.zeros(0, np.int32)), size, -1)
         nodes = int(executor.pool.sizes[kernel.NODES])
         begin = self._looked.get(number, 1)
-        longest_prefixes(begin, nodes, time.starts, time.ends, window.size, window.inclusive, executor.pool, best)
+        longest_prefixes(begin, nodes, time.starts, time.ends, within(window), executor.pool, best)
         self._looked[number], self._best[number] = nodes, best
 
 

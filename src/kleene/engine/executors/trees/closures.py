@@ -11,9 +11,10 @@ from kleene.engine.executors.trees.records import ListPool, NamedRecords, taken,
 from kleene.engine.executors.trees.rounds import Round
 from kleene.engine.state.growing import with_room
 from kleene.engine.state.memory import empty
-from kleene.kernels.closures import members
+from kleene.kernels.closures import BoundEvents, Members, members
 from kleene.kernels.expression import Ints
-from kleene.kernels.joins import END, FAR, FIRST, LAST, LEFT, RIGHT, START, Numbers, Records
+from kleene.kernels.joins import END, FIRST, LAST, LEFT, RIGHT, START, Numbers, Records
+from kleene.kernels.negation import OPEN, Gaps
 from kleene.pattern.expressions import Which
 from kleene.plan.trees import Gap, GroupNode
 
@@ -21,14 +22,14 @@ Flags = npt.NDArray[np.bool_]
 
 
 def bounds(gap: Gap, bound: NamedRecords, at: Round) -> tuple[Ints, Ints]:
-    """[record]: the right of what is before a gap, −1 at the start; the left of what is after it, FAR at the end."""
-    floors, ceilings = np.full(len(bound), -1, np.int64), np.full(len(bound), FAR, np.int64)
+    """[record]: the right of what is before a gap, −1 at the start; the left of what is after it, OPEN at the end."""
+    floors, ceilings = np.full(len(bound), -1, np.int64), np.full(len(bound), OPEN, np.int64)
     if gap.before:
         events, offsets, _ = bound.references(gap.before)
         floors = _of_each(np.maximum, at.time.rights[events], offsets, -1)
     if gap.after:
         events, offsets, _ = bound.references(gap.after)
-        ceilings = _of_each(np.minimum, at.time.lefts[events], offsets, int(FAR))
+        ceilings = _of_each(np.minimum, at.time.lefts[events], offsets, int(OPEN))
     return floors, ceilings
 
 
@@ -108,44 +109,19 @@ class ClosureStep(Step):
 
     def _members(self, bound: NamedRecords, at: Round) -> tuple[Numbers, Ints]:
         condition, linked = self._member, self.candidates.linked
-        slot = condition.slot((self.component.variable, Which.MEMBER))
-        floors, ceilings = bounds(self._gap, bound, at)
-        used, offsets, _ = bound.references(list(bound.columns))
-        times = np.ascontiguousarray(bound.records.times)
-        codes = at.time.keys[times[:, FIRST]] if self.setting.keyed else np.zeros(len(bound), np.int64)
-        bindings, made = condition.bindings(bound), condition.groups(bound, at)
-        sizes = np.zeros(len(bound), np.int64)
-        out, written = empty(max(1024, 2 * len(bound)), np.int32), np.zeros(1, np.int64)
+        test = condition.event_test((self.component.variable, Which.MEMBER))
+        first, last = (np.ascontiguousarray(bound.records.times[:, place]) for place in (FIRST, LAST))
+        keys = at.time.keys[first] if self.setting.keyed else np.zeros(len(bound), np.int64)
+        gaps = Gaps(keys, *bounds(self._gap, bound, at), first, last, at.within)
+        events, offsets, _ = bound.references(list(bound.columns))
+        scope = condition.scope(bound, at)
+        out = Members(empty(max(1024, 2 * len(bound)), np.int32), np.zeros(len(bound), np.int64), np.zeros(1, np.int64))
         done = 0
         while True:
-            done = members(
-                done,
-                bindings,
-                made,
-                floors,
-                ceilings,
-                codes,
-                times,
-                used,
-                offsets,
-                linked.events,
-                linked.linked.heads,
-                linked.linked.previous,
-                at.time,
-                at.size,
-                at.inclusive,
-                condition.code,
-                at.events,
-                at.texts,
-                condition.stack,
-                slot,
-                out,
-                sizes,
-                written,
-            )
+            done = members(done, gaps, BoundEvents(events, offsets), linked.arrays, at.time, test, scope, out)
             if done == len(bound):
-                return out[: written[0]], sizes
-            out = with_room(out, 2 * len(out))
+                return out.events[: out.number[0]], out.sizes
+            out = out._replace(events=with_room(out.events, 2 * len(out.events)))
 
     def _extend(self, times: Ints, rows: Numbers, offsets: Ints, at: Round) -> None:
         """A group at an end makes its record longer."""

@@ -14,8 +14,8 @@ from kleene.engine.executors.linking import groups, link, link_aggregates
 from kleene.engine.executors.trees.records import NamedRecords
 from kleene.engine.executors.trees.rounds import Round
 from kleene.engine.intake.strings import StringPool
-from kleene.kernels.expression import Groups, Ints, holds_each, room
-from kleene.kernels.lists import holds_along
+from kleene.kernels.expression import EventTest, Groups, Ints, ProgramScope, holds_each, room
+from kleene.kernels.lists import FollowingTest, holds_along
 from kleene.kernels.values import aggregate_each
 from kleene.pattern.conditions import iterated
 from kleene.pattern.expressions import Clause, Which
@@ -70,9 +70,23 @@ class CompiledCondition:
     def holds(self, bound: NamedRecords, at: Round) -> Flags:
         out = np.zeros(len(bound), np.bool_)
         if len(bound):
-            made = self.bindings(bound), self.groups(bound, at)
-            holds_each(self.code, at.events, at.texts, *made, self.stack, out)
+            holds_each(self.code, self.scope(bound, at), out)
         return out
+
+    def scope(self, bound: NamedRecords, at: Round) -> ProgramScope:
+        """A binding and a group for each record."""
+        return at.scope(self.bindings(bound), self.groups(bound, at), self.stack)
+
+    def event_test(self, identifier: Identifier) -> EventTest:
+        """As a test of the event that an identifier stands for."""
+        return EventTest(self.code, self.slot(identifier))
+
+    def along(self, variable: str, asked: Sequence[Identifier]) -> FollowingTest:
+        """As a test of each event of a list after its first."""
+        slots = np.array([self.slot(identifier) for identifier in asked], np.int64)
+        return FollowingTest(
+            self.code, slots, self.aggregation, self.aggregates.slots.get(variable, np.zeros(0, np.int64))
+        )
 
 
 class Along(CompiledCondition):
@@ -82,19 +96,16 @@ class Along(CompiledCondition):
         self, variable: str, clauses: Sequence[Clause], columns: Mapping[str, Column], strings: StringPool
     ) -> None:
         self._variable = variable
-        self._asked = (variable, Which.PREVIOUS), (variable, Which.CURRENT)
-        super().__init__(clauses, columns, strings, self._asked)
+        asked = (variable, Which.PREVIOUS), (variable, Which.CURRENT)
+        super().__init__(clauses, columns, strings, asked)
+        self._test = self.along(variable, asked)
 
     def holds(self, bound: NamedRecords, at: Round) -> Flags:
         out = np.zeros(len(bound), np.bool_)
         if len(bound):
             rows, begins = bound.covered(self._variable)
-            kept = self.aggregates.slots.get(self._variable, np.zeros(0, np.int64))
-            slots = np.array([self.slot(identifier) for identifier in self._asked], np.int64)
-            made = self.bindings(bound), self.groups(bound, at, besides=self._variable)
-            holds_along(
-                *made, rows, begins, slots, self.aggregation, kept, self.code, at.events, at.texts, self.stack, out
-            )
+            kept = self.groups(bound, at, besides=self._variable)
+            holds_along(rows, begins, self._test, at.scope(self.bindings(bound), kept, self.stack), out)
         return out
 
 

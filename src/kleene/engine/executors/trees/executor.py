@@ -14,7 +14,7 @@ from kleene.engine.executors.trees.operators import Setting
 from kleene.engine.executors.trees.records import ListPool, NamedRecords, renumbered, taken, together
 from kleene.engine.executors.trees.rounds import Round
 from kleene.engine.executors.trees.tree import OperatorTree
-from kleene.engine.executors.windows import Closing
+from kleene.engine.executors.windows import Closing, within
 from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.output.matches import Matches
@@ -131,15 +131,12 @@ class TreeExecutor(Executor):
             self._pending.append(self._in_order(made))
 
     def _at(self, store: EventStore, time: Timeline, keys: int, earliest: int) -> Round:
-        window = self.query.window
-        size, inclusive = (-1, False) if window is None else (window.size, window.inclusive)
+        whole = within(self.query.window)
         by_time = not self.query.counts_events
         # Where positions are counted and events last, a part of a match can be longer than the whole.
         early = by_time or self.query.schema.start is None
-        tested = JoinWindow(size if early else -1, inclusive, time.closes, earliest)
-        return Round(
-            store, time, keys, tested, size, inclusive, by_time, store.events, self._strings.arrays(), self._accounts
-        )
+        tested = JoinWindow(whole if early else within(None), time.closes, earliest)
+        return Round(store, time, keys, tested, whole, by_time, store.events, self._strings.arrays(), self._accounts)
 
     def _forget_lists(self, time: Timeline) -> None:
         """Lists of records that are gone, when there are many."""

@@ -19,6 +19,10 @@ from kleene.kernels.joins import (
     LAST,
     TIMES,
     UP_TO,
+    CodedRecords,
+    LinkedRecords,
+    Pairing,
+    Pairs,
     Records,
     join,
 )
@@ -103,44 +107,24 @@ class JoinOperator(Operator):
             else:
                 known = pushed.ceilings
                 ceilings = known if not len(ceilings) else np.minimum(ceilings, known)
-        most = at.accounts.matches_per_event
-        tests, stack = self._pairs.tests(inner_side), self._pairs.stack
-        tried, written = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        made = room_for(max(1024, 2 * len(codes), self._made_before), len(self.variables))
+        most, swapped = at.accounts.matches_per_event, inner_side == 1
+        pairing = Pairing(order, swapped, self._pairs.test(inner_side), floors, ceilings, at.starts, most)
+        coded = CodedRecords(*outer, codes)
+        linked = LinkedRecords(*inner.all, inner.size, self._indices[inner_side].links)
+        out = room_for(max(1024, 2 * len(codes), self._made_before), len(self.variables))
         done = 0
         while True:
-            done = join(
-                done,
-                outer,
-                codes,
-                inner.all,
-                inner.size,
-                self._indices[inner_side].links,
-                order,
-                inner_side == 1,
-                floors,
-                ceilings,
-                at.window,
-                at.starts,
-                at.time,
-                tests,
-                at.events,
-                at.texts,
-                self._pairs.groups,
-                stack,
-                most,
-                made,
-                written,
-                tried,
-            )
+            done = join(done, coded, linked, pairing, at.window, at.time, self._pairs.scope(at), out)
             if done == len(codes):
                 break
-            if len(made.times) - written[0] > most:
+            if len(out.times) - out.number[0] > most:
                 at.accounts.too_many_matches(at.store, int(outer.times[done, LAST]))
-            made = Records(with_room(made.refs, 2 * len(made.refs)), with_room(made.times, 2 * len(made.times)))
-        self.counts.tried += int(tried[0])
-        self._made_before = int(written[0]) + int(written[0]) // 8
-        return Records(made.refs[: written[0]], made.times[: written[0]])
+            room = 2 * len(out.times)
+            out = out._replace(refs=with_room(out.refs, room), times=with_room(out.times, room))
+        self.counts.tried += int(out.tried[0])
+        number = int(out.number[0])
+        self._made_before = number + number // 8
+        return Records(out.refs[:number], out.times[:number])
 
     def _clear(self, at: Round) -> None:
         """Drop what the window has left behind."""
@@ -164,5 +148,6 @@ class JoinOperator(Operator):
         return super().nbytes + sum(index.nbytes for index in self._indices) + pushed
 
 
-def room_for(size: int, columns: int) -> Records:
-    return Records(empty((size, columns), np.int32), empty((size, TIMES), np.int64))
+def room_for(size: int, columns: int) -> Pairs:
+    refs, times = empty((size, columns), np.int32), empty((size, TIMES), np.int64)
+    return Pairs(refs, times, np.zeros(1, np.int64), np.zeros(1, np.int64))

@@ -57,7 +57,7 @@ class LeafOperator(Operator):
         events = np.concatenate(self._waiting)
         self._waiting = []
         self.counts.tried += len(events)
-        if at.window.size >= 0:
+        if at.window.within.size >= 0:
             events = events[at.time.starts[events] >= at.window.earliest]
         self.counts.made += len(events)
         self.buffer.append(records_of(events, at))
@@ -70,13 +70,12 @@ class KleeneLeaf(LeafOperator):
         super().__init__(node, setting)
         component = node.scan.component
         self._component, self._pool = component, setting.pools.setdefault(component.variable, ListPool())
-        asked = [(component.variable, which) for which in (Which.FIRST, Which.PREVIOUS, Which.CURRENT)]
+        asked = [(component.variable, which) for which in (Which.PREVIOUS, Which.CURRENT, Which.FIRST)]
         following = [clause for clause in node.tests if iterated(clause) is not None]
         self._following = CompiledCondition(following, setting.columns, setting.strings, asked)
-        self._slots = np.array([self._following.slot(identifier) for identifier in asked], np.int64)
+        self._test = self._following.along(component.variable, asked)
         whole = [clause for clause in node.tests if iterated(clause) is None]
         self._tests = conditions(whole, setting.columns, setting.strings)
-        self._kept = self._following.aggregates.slots.get(component.variable, np.zeros(0, np.int64))
         nothing = np.zeros(0, np.int32)
         self._lists = Lists(nothing, nothing.copy(), nothing.copy(), nothing.copy(), np.zeros(1, np.int64))
         self._groups = groups(0, max(len(self._following.layout.accumulators), 1))
@@ -86,7 +85,7 @@ class KleeneLeaf(LeafOperator):
             return
         events = np.concatenate(self._waiting)
         self._waiting = []
-        if at.window.size >= 0:
+        if at.window.within.size >= 0:
             events = events[at.time.starts[events] >= at.window.earliest]
         begin = int(self._lists.number[0])
         self._grow(events, at)
@@ -124,28 +123,14 @@ class KleeneLeaf(LeafOperator):
         self._groups = Groups(ints[kept], reals[kept], states[kept])
 
     def _grow(self, events: Ints, at: Round) -> None:
-        condition, maximum = self._following, self._component.maximum
-        chosen = np.full((1, condition.slots), -1, np.int64)
+        condition = self._following
+        maximum = -1 if self._component.maximum is None else self._component.maximum
+        bindings = np.full((1, condition.slots), -1, np.int64)
         most = at.accounts.budget.runs_per_partition
         done = 0
         while True:
-            done = grow(
-                done,
-                events,
-                self._lists,
-                -1 if maximum is None else maximum,
-                at.window,
-                at.time,
-                condition.code,
-                chosen,
-                self._slots,
-                condition.aggregation,
-                self._kept,
-                self._groups,
-                at.events,
-                at.texts,
-                condition.stack,
-            )
+            scope = at.scope(bindings, self._groups, condition.stack)
+            done = grow(done, events, self._lists, maximum, at.window, at.time, self._test, scope)
             if done == len(events):
                 return
             room = len(self._lists.event)

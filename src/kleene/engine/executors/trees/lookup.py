@@ -15,7 +15,7 @@ from kleene.engine.executors.trees.rounds import Round
 from kleene.engine.intake.keys import Interner
 from kleene.engine.state.growing import with_room
 from kleene.kernels.expression import Ints
-from kleene.kernels.joins import FIRST, Links, Numbers, Records, link, link_up_to
+from kleene.kernels.joins import FIRST, LinkedEvents, Links, Numbers, Records, link, link_up_to
 from kleene.kernels.opcodes import VALUE
 from kleene.pattern.expressions import Attribute, Clause, Comparison
 from kleene.pattern.types import ValueType
@@ -154,7 +154,7 @@ class Linked:
         return int(self.heads.nbytes + self.previous.nbytes)
 
 
-class LinkedEvents:
+class EventIndex:
     """Events of one class by partition: what NSEQ, NEG and KSEQ look into."""
 
     def __init__(self) -> None:
@@ -171,6 +171,10 @@ class LinkedEvents:
         self.events = with_room(self.events, self.size + len(events))
         self.events[self.size : self.size + len(events)] = events
         self.size += len(events)
+
+    @property
+    def arrays(self) -> LinkedEvents:
+        return LinkedEvents(self.events, self.linked.heads, self.linked.previous)
 
     @property
     def nbytes(self) -> int:

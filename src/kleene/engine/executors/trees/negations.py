@@ -12,8 +12,8 @@ from kleene.engine.executors.trees.records import NamedRecords, taken
 from kleene.engine.executors.trees.rounds import Round
 from kleene.engine.state.growing import Growing
 from kleene.kernels.expression import Ints
-from kleene.kernels.joins import END, FAR, FIRST, LAST, LEFT, RIGHT, START, Records
-from kleene.kernels.negation import forbidden
+from kleene.kernels.joins import FIRST, LAST, START, CodedRecords, Records
+from kleene.kernels.negation import OPEN, EventsByKey, Gaps, forbidden
 from kleene.kernels.pushed_negation import first_negating, last_negating
 from kleene.pattern.expressions import Which
 from kleene.plan.trees import Site
@@ -31,7 +31,7 @@ class Forbidding(Step):
         self._condition = CompiledCondition(
             absence.conditions, setting.columns, setting.strings, [(variable, Which.SINGLE)]
         )
-        self._slot = self._condition.slot((variable, Which.SINGLE))
+        self._test = self._condition.event_test((variable, Which.SINGLE))
 
     def apply(self, bound: NamedRecords, at: Round) -> Records:
         self.counts.tried += len(bound)
@@ -39,7 +39,7 @@ class Forbidding(Step):
         out = np.zeros(len(bound), np.bool_)
         if len(bound) and linked.size:
             floors, ceilings = bounds(self._gap, bound, at)
-            floors[elsewhere(self._gap, bound)] = FAR
+            floors[elsewhere(self._gap, bound)] = OPEN
             times = bound.records.times
             others = self._reachable(linked.events[: linked.size], floors, times, at)
             begin = np.array([0, len(others)], np.int64)
@@ -57,27 +57,11 @@ class Forbidding(Step):
                 own = at.time.keys[times[:, FIRST]]
                 keys = np.searchsorted(known, own)
                 keys[known[np.minimum(keys, len(known) - 1)] != own] = -1
-            forbidden(
-                condition.bindings(bound),
-                condition.groups(bound, at),
-                np.arange(len(bound)),
-                keys,
-                floors,
-                ceilings,
-                np.ascontiguousarray(times[:, FIRST]),
-                np.ascontiguousarray(times[:, LAST]),
-                begin,
-                np.ascontiguousarray(others),
-                at.time,
-                at.size,
-                at.inclusive,
-                condition.code,
-                at.events,
-                at.texts,
-                condition.stack,
-                self._slot,
-                out,
-            )
+            first, last = (np.ascontiguousarray(times[:, place]) for place in (FIRST, LAST))
+            gaps = Gaps(keys, floors, ceilings, first, last, at.within)
+            negated = EventsByKey(begin, np.ascontiguousarray(others))
+            scope = condition.scope(bound, at)
+            forbidden(gaps, negated, at.time, self._test, scope, np.arange(len(bound)), out)
         records = taken(bound.records, ~out) if out.any() else bound.records
         self.counts.made += len(records.times)
         return records
@@ -89,8 +73,8 @@ class Forbidding(Step):
     def _reachable(self, others: Ints, floors: Ints, times: Ints, at: Round) -> Ints:
         """Those that are not before everything that the records could be forbidden by."""
         if int(floors.min()) < 0:
-            lowest = int(times[:, START].min()) - max(at.size, 0)
-            usable = at.size >= 0 and at.by_time
+            lowest = int(times[:, START].min()) - max(at.within.size, 0)
+            usable = at.within.size >= 0 and at.by_time
             first = int(np.searchsorted(at.time.ends[others], lowest)) if usable else 0
         else:
             first = int(np.searchsorted(at.time.steps[others], int(floors.min()), side="right"))
@@ -110,40 +94,24 @@ class Pushed:
         self.condition = CompiledCondition(
             absence.conditions, setting.columns, setting.strings, [(variable, Which.SINGLE)]
         )
-        self.slot = self.condition.slot((variable, Which.SINGLE))
+        self.test = self.condition.event_test((variable, Which.SINGLE))
 
-    def codes(self, records: Records, at: Round) -> Ints:
-        times = records.times
-        return at.time.keys[times[:, FIRST]] if self.setting.keyed else np.zeros(len(times), np.int64)
+    def coded(self, records: Records, at: Round) -> CodedRecords:
+        times = np.ascontiguousarray(records.times)
+        codes = at.time.keys[times[:, FIRST]] if self.setting.keyed else np.zeros(len(times), np.int64)
+        return CodedRecords(np.ascontiguousarray(records.refs), times, codes)
 
 
 class BeforeRight(Pushed):
     """For each new record of the right side, the last negated event before it: what ends before that is forbidden."""
 
     def floors(self, side: Operator, records: Records, at: Round) -> Ints:
-        linked, condition = self.candidates.linked, self.condition
+        linked = self.candidates.linked
         out = np.full(len(records.times), -1, np.int64)
         if linked.size:
-            whole = side.bound(records)
-            last_negating(
-                condition.bindings(whole),
-                condition.groups(whole, at),
-                np.ascontiguousarray(records.times[:, LEFT]),
-                self.codes(records, at),
-                np.ascontiguousarray(records.times[:, END]),
-                linked.events,
-                linked.linked.heads,
-                linked.linked.previous,
-                at.time,
-                at.window,
-                at.lasting,
-                condition.code,
-                at.events,
-                at.texts,
-                condition.stack,
-                self.slot,
-                out,
-            )
+            scope = self.condition.scope(side.bound(records), at)
+            coded = self.coded(records, at)
+            last_negating(coded, linked.arrays, at.time, at.window, at.lasting, self.test, scope, out)
         return out
 
 
@@ -165,9 +133,9 @@ class AfterLeft(Pushed):
         buffer, linked = side.buffer, self.candidates.linked
         known = self._ceilings.size
         if buffer.size > known:
-            self._ceilings.append(np.full(buffer.size - known, FAR, np.int64))
+            self._ceilings.append(np.full(buffer.size - known, OPEN, np.int64))
         if linked.size > self._looked and known:
-            still = np.flatnonzero(self._ceilings.used[:known] == FAR)
+            still = np.flatnonzero(self._ceilings.used[:known] == OPEN)
             self._find(side, still, self._looked, at)
         if buffer.size > known:
             self._find(side, np.arange(known, buffer.size), 0, at)
@@ -179,26 +147,11 @@ class AfterLeft(Pushed):
         self.look(side, at)
 
     def _find(self, side: Operator, places: Ints, begin: int, at: Round) -> None:
-        linked, condition = self.candidates.linked, self.condition
+        linked = self.candidates.linked
         if not len(places) or not linked.size:
             return
         whole = side.bound(taken(side.buffer.all, places))
         out = self._ceilings.array[places]
-        first_negating(
-            condition.bindings(whole),
-            condition.groups(whole, at),
-            np.ascontiguousarray(whole.records.times[:, RIGHT]),
-            self.codes(whole.records, at),
-            begin,
-            linked.events,
-            linked.linked.heads,
-            linked.linked.previous,
-            at.time,
-            condition.code,
-            at.events,
-            at.texts,
-            condition.stack,
-            self.slot,
-            out,
-        )
+        coded, scope = self.coded(whole.records, at), self.condition.scope(whole, at)
+        first_negating(coded, linked.arrays, begin, at.time, self.test, scope, out)
         self._ceilings.array[places] = out

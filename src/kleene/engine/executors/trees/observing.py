@@ -14,7 +14,7 @@ import numpy as np
 from kleene.engine.executors.linking import groups
 from kleene.engine.executors.trees.conditions import CompiledCondition
 from kleene.engine.intake.strings import StringPool
-from kleene.kernels.expression import EventColumns, Ints, Texts, holds_each
+from kleene.kernels.expression import EventColumns, Ints, ProgramScope, Texts, holds_each
 from kleene.kernels.timeline import shifted
 from kleene.optimize import fingerprints
 from kleene.optimize.statistics import Statistics
@@ -114,7 +114,8 @@ class Observer:
         for (name, _), slot in condition.layout.identifiers.items():
             bindings[:, slot] = chosen[name]
         out = np.zeros(_DRAWN, np.bool_)
-        holds_each(condition.code, sample.events, sample.texts, bindings, groups(_DRAWN, 1), condition.stack, out)
+        scope = ProgramScope(sample.events, sample.texts, bindings, groups(_DRAWN, 1), condition.stack)
+        holds_each(condition.code, scope, out)
         # As if half of one more had passed: what was not seen is rare, not impossible.
         return (int(np.count_nonzero(out)) + 0.5) / (_DRAWN + 1)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kleene.engine.executors.trees.conditions import CompiledCondition, conditions
-from kleene.engine.executors.trees.lookup import LinkedEvents
+from kleene.engine.executors.trees.lookup import EventIndex
 from kleene.engine.executors.trees.records import ListPool, NamedRecords, RecordBuffer, taken, together
 from kleene.engine.executors.trees.rounds import Round
 from kleene.engine.intake.strings import StringPool
@@ -102,7 +102,7 @@ class ClassEvents:
 
     def __init__(self, component: Component, *, keyed: bool) -> None:
         self.component, self.keyed = component, keyed
-        self.linked = LinkedEvents()
+        self.linked = EventIndex()
 
     def offer(self, events: Ints, at: Round) -> None:
         self.linked.append(events, at, keyed=self.keyed)

@@ -10,8 +10,9 @@ from kleene.codegen.expression import compile_clauses
 from kleene.engine.executors.linking import groups, link
 from kleene.engine.executors.trees.operators import Operator, Setting
 from kleene.engine.executors.trees.records import taken
+from kleene.engine.executors.trees.rounds import Round
 from kleene.kernels import opcodes as op
-from kleene.kernels.expression import Code, room
+from kleene.kernels.expression import Code, ProgramScope, room
 from kleene.kernels.joins import (
     INNER,
     INNER_PLACE,
@@ -22,8 +23,8 @@ from kleene.kernels.joins import (
     OUTER_PLACE,
     OUTER_STATE,
     QUICK,
+    PairTest,
     Records,
-    Tests,
 )
 from kleene.pattern.expressions import Aggregate, Agrees, Clause, Which, references, variables
 from kleene.pattern.nodes import Component
@@ -56,9 +57,9 @@ class PairTests:
         layout = Layout.of(slow, setting.columns)
         program = compile_clauses(slow, layout)
         self._code: Code = link(program, setting.strings)
-        self.stack = room(program.depth + 1)
-        self.groups = groups(1, 1)
-        chosen = np.full((1, max(len(layout.identifiers), 1)), -1, np.int64)
+        self._stack = room(program.depth + 1)
+        self._groups = groups(1, 1)
+        self._bindings = np.full((1, max(len(layout.identifiers), 1)), -1, np.int64)
         sides = []
         for operator in join_.below:
             slots = [
@@ -79,18 +80,20 @@ class PairTests:
                 rows[place, [INNER, INNER_PLACE, INNER_STATE]] = reads[inner_side]
             pairs = [(one, other) if outer_side == 0 else (other, one) for one, other in apart]
             self._tests.append(
-                Tests(
+                PairTest(
+                    np.array(pairs, np.int64).reshape(-1, 2),
                     rows,
                     self._code,
                     sides[outer_side],
                     sides[inner_side],
-                    chosen,
-                    np.array(pairs, np.int64).reshape(-1, 2),
                 )
             )
 
-    def tests(self, inner_side: int) -> Tests:
+    def test(self, inner_side: int) -> PairTest:
         return self._tests[inner_side]
+
+    def scope(self, at: Round) -> ProgramScope:
+        return at.scope(self._bindings, self._groups, self._stack)
 
 
 _Read = tuple[int, int, int]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from kleene.engine.state.budget import Accounts
 from kleene.engine.state.store import EventStore
-from kleene.kernels.expression import EventColumns, Ints, Texts
+from kleene.kernels.expression import EventColumns, Groups, Ints, ProgramScope, Stack, Texts
 from kleene.kernels.joins import JoinWindow
-from kleene.kernels.timeline import Timeline
+from kleene.kernels.timeline import Timeline, WindowLength
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,9 +18,8 @@ class Round:
     # How many partitions there are.
     keys: int
     window: JoinWindow
-    # As WITHIN says it, whether or not it can be tested early.
-    size: int
-    inclusive: bool
+    # Whether or not it can be tested early.
+    within: WindowLength
     # Whether it is measured in time, not in events.
     by_time: bool
     events: EventColumns
@@ -33,6 +32,10 @@ class Round:
     def starts(self) -> Ints:
         """[event]: when it starts, whatever windows are measured by."""
         return self.store.start
+
+    def scope(self, bindings: Ints, groups: Groups, stack: Stack) -> ProgramScope:
+        """What programs read in this round."""
+        return ProgramScope(self.events, self.texts, bindings, groups, stack)
 
     @property
     def lasting(self) -> bool:

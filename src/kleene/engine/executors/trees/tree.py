@@ -77,10 +77,10 @@ class OperatorTree:
         for step in self.late:
             bound = step.applied(bound, at)
         records = kept_by(self._after, bound, at)
-        if at.size >= 0 and at.window.size < 0 and len(records.times):
+        if at.within.size >= 0 and at.window.within.size < 0 and len(records.times):
             # Where windows cannot be tested on parts of a match.
             span = records.times[:, END] - records.times[:, START]
-            good = span <= at.size if at.inclusive else span < at.size
+            good = span <= at.within.size if at.within.inclusive else span < at.within.size
             records = Records(records.refs[good], records.times[good])
         return NamedRecords(records, bound.columns, bound.pools)
 
