@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numba
 from numba.core import ir, postproc
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import build_definitions, replace_vars
 from numba.core.untyped_passes import ReconstructSSA
+
+# The versions of Numba with which all kernels were compiled and tested.
+TRIED = ("0.68.",)
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -61,10 +65,14 @@ def _origin(variable: Any, copied: dict[str, Any]) -> Any:
 
 
 class KernelCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's compiler, which leaves out copies."""
+    """Numba's compiler, which leaves out copies; of a Numba that this was not tried with, as it is.
+
+    Passes are no public part of Numba, and without this one kernels are the same: they only take longer to compile.
+    """
 
     def define_pipelines(self) -> list[Any]:
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(LeaveOutCopies, ReconstructSSA)
+        if numba.__version__.startswith(TRIED):
+            passes.add_pass_after(LeaveOutCopies, ReconstructSSA)
         passes.finalize()
         return [passes]
