@@ -31,13 +31,13 @@ class Chosen:
 
 def logicals(query: BoundQuery, without: Collection[str] = frozenset()) -> tuple[tuple[Logical, ...], tuple[str, ...]]:
     """The parts of a query's union, rewritten; and the rewrites that changed something."""
-    made: list[Logical] = []
+    parts: list[Logical] = []
     used: dict[str, None] = {}
     for option in options(query):
         logical, names = rewrite(option, query, without)
-        made.append(logical)
+        parts.append(logical)
         used.update(dict.fromkeys(names))
-    return tuple(made), tuple(used)
+    return tuple(parts), tuple(used)
 
 
 def chosen_tree(query: BoundQuery, logical: Logical, statistics: Statistics, settings: Settings) -> Chosen:
@@ -46,24 +46,29 @@ def chosen_tree(query: BoundQuery, logical: Logical, statistics: Statistics, set
     if not settings.uses(ORDER_BY_COST):
         plan = default_tree(query, logical, key)
         return Chosen(plan, cost_of(query, plan, statistics))
-    found = best(query, logical, statistics, key=key)
-    costs = cost_of(query, found.plan, statistics)
-    if found.runner_up is not None:
-        costs = replace(costs, runner_up=found.runner_up, runner_up_cost=found.runner_up_cost)
-    return Chosen(found.plan, costs)
+    search_result = best(query, logical, statistics, key=key)
+    costs = cost_of(query, search_result.plan, statistics)
+    if search_result.runner_up is not None:
+        costs = replace(costs, runner_up=search_result.runner_up, runner_up_cost=search_result.runner_up_cost)
+    return Chosen(search_result.plan, costs)
 
 
 def trees(query: BoundQuery, settings: Settings, statistics: Statistics) -> Plan:
     """All of a query as trees."""
     parts, rewrites = logicals(query, settings.without)
-    made = [chosen_tree(query, logical, statistics, settings) for logical in parts]
-    keyed = any(each.plan.key for each in made)
+    chosen_trees = [chosen_tree(query, logical, statistics, settings) for logical in parts]
+    keyed = any(each.plan.key for each in chosen_trees)
     rules = [
         *rewrites,
         *([PUSH_EQUIVALENCE] if keyed else []),
         *([ORDER_BY_COST] if settings.uses(ORDER_BY_COST) else []),
     ]
-    return Plan(query, tuple(each.plan for each in made), rules=tuple(rules), costs=tuple(each.costs for each in made))
+    return Plan(
+        query,
+        tuple(each.plan for each in chosen_trees),
+        rules=tuple(rules),
+        costs=tuple(each.costs for each in chosen_trees),
+    )
 
 
 def cheapest(lines: list[Plan], as_trees: Plan | None, statistics: Statistics) -> Plan:

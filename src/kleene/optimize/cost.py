@@ -97,8 +97,8 @@ class CostModel:
         counted = self.known.cardinality(node) if self.counted else None
         if counted is None:
             return estimate
-        tried, made, cost = estimate
-        return Estimate(tried, Flow(counted, made.size), cost + self.weights.output * (counted - made.card))
+        tried, output, cost = estimate
+        return Estimate(tried, Flow(counted, output.size), cost + self.weights.output * (counted - output.card))
 
     def after(self, flow: Flow, plan: TreePlan) -> float:
         """What is tested on whole records."""
@@ -127,8 +127,8 @@ class CostModel:
         if component.kind is ComponentKind.SINGLE:
             return Estimate(rate, Flow(rate, 1.0), self.weights.event * rate)
         tried = known.keys * lists(rate / known.keys, component)
-        made = Flow(tried * known.of_all(node.tests), 1.0)
-        return Estimate(tried, made, self._looking(tried, len(node.tests)) + self.weights.output * made.card)
+        output = Flow(tried * known.of_all(node.tests), 1.0)
+        return Estimate(tried, output, self._looking(tried, len(node.tests)) + self.weights.output * output.card)
 
     def _join(self, node: JoinNode, left: Flow, right: Flow) -> Estimate:
         """SEQ, CONJ, and NSEQ in front of SEQ: a bound beside the right side also stops the loop over the left.
@@ -150,19 +150,19 @@ class CostModel:
         size = left.size + right.size
         # CONJ: the same for each of the ways to interleave them, (kL-1)!(kR-1)!/(k-1)! · k!/(kL! kR!).
         ordered = _ordered(left.size, right.size) if is_sequence else size / (left.size * right.size)
-        made = Flow(min(pairs * ordered * share, MOST), size)
-        cost += self._looking(tried, len(node.tests)) + weights.output * made.card
+        output = Flow(min(pairs * ordered * share, MOST), size)
+        cost += self._looking(tried, len(node.tests)) + weights.output * output.card
         if weights.record:
             cost += self._kept((node.left, node.right), (left, right))
-        return Estimate(tried, made, cost)
+        return Estimate(tried, output, cost)
 
     def _union(self, node: UnionNode, flows: tuple[Flow, ...]) -> Estimate:
         """The size is that of the average record."""
         tried = sum(flow.card for flow in flows)
         size = sum(flow.card * flow.size for flow in flows) / tried
-        made = Flow(tried * self.known.of_all(node.tests), size)
-        cost = self._looking(tried, len(node.tests)) + self.weights.output * made.card
-        return Estimate(tried, made, cost + self._kept(node.parts, flows))
+        output = Flow(tried * self.known.of_all(node.tests), size)
+        cost = self._looking(tried, len(node.tests)) + self.weights.output * output.card
+        return Estimate(tried, output, cost + self._kept(node.parts, flows))
 
     def _group(self, node: GroupNode, flow: Flow) -> Estimate:
         """KSEQ goes through the members in its gap, of which a record of k events leaves 1/k of the window to each."""
@@ -173,15 +173,15 @@ class CostModel:
             # In the gap of its two neighbours, whatever else is joined: as with `survival`.
             groups *= max(members / 2 - component.maximum + 1, FEWEST_GROUPS)
         tried = flow.card * members / flow.size
-        made = Flow(groups * known.of_all(node.tests), flow.size)
+        output = Flow(groups * known.of_all(node.tests), flow.size)
         cost = self._looking(tried, len(node.members)) + self._testing(groups, len(node.tests))
-        return Estimate(tried, made, cost + self.weights.output * made.card)
+        return Estimate(tried, output, cost + self.weights.output * output.card)
 
     def _neg(self, node: NegNode, flow: Flow) -> Estimate:
         """Each record looks once for the event that forbids it."""
-        made = Flow(flow.card * self._survive(node.absence), flow.size)
-        cost = self._searching(flow.card, node.absence.conditions) + self.weights.output * made.card
-        return Estimate(flow.card, made, cost)
+        output = Flow(flow.card * self._survive(node.absence), flow.size)
+        cost = self._searching(flow.card, node.absence.conditions) + self.weights.output * output.card
+        return Estimate(flow.card, output, cost)
 
     # Formula 1 -------------------------------------------------------------------------------------------------------
 

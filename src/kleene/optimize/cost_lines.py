@@ -79,7 +79,7 @@ def _runs(query: BoundQuery, plan: AutomatonPlan, known: Known, weights: LineWei
     events = sum(_begun(state, known) for state in plan.states)
     cost = weights.event * events
     # prod(CARD) of the states so far and the shares of their conditions; the runs that wait for the next state.
-    made, waiting = 1.0, 1.0
+    combinations, waiting = 1.0, 1.0
     forks = query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH
     for number, state in enumerate(plan.states):
         tests = (*state.begin.tests, *state.proceed, *state.take.tests)
@@ -89,12 +89,12 @@ def _runs(query: BoundQuery, plan: AutomatonPlan, known: Known, weights: LineWei
         for absence in plan.absences:
             share *= _survive(absence, known) if absence.at == number else 1.0
         # Where not every event is skipped as well, a run that is begun goes one way, or none.
-        made = min(made * (share if forks or not number else min(share, 1.0)), MOST)
+        combinations = min(combinations * (share if forks or not number else min(share, 1.0)), MOST)
         if number < len(plan.states) - 1:
             # Of the records that are completed in one window, prod(CARD) / (k - 1)!, one in k is open at any moment.
-            waiting = made / factorial(number + 1) if forks else made
+            waiting = combinations / factorial(number + 1) if forks else combinations
             cost += weights.run * waiting + weights.offer * waiting * events / known.keys
-    matches = made / factorial(len(plan.states) - 1) if forks else made
+    matches = combinations / factorial(len(plan.states) - 1) if forks else combinations
     for absence in plan.absences:
         if absence.at is None:
             cost += weights.offer * matches * (1 + weights.predicate * len(absence.conditions))

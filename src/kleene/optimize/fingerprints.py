@@ -44,10 +44,12 @@ def of_scan(scan: Scan) -> str:
 
 def of_clause(clause: Clause, components: Components) -> str:
     """A condition between components of these classes; of components of one class, the earlier is named first."""
-    made = template(clause, components)
-    classes = [_class_of(name, components) for name in made.variables]
-    ranks = _ranks(made.variables, classes, components)
-    return _hashed("clause", made.text, *(f"{label}{rank}" for label, rank in zip(classes, ranks, strict=True)))
+    clause_template = template(clause, components)
+    classes = [_class_of(name, components) for name in clause_template.variables]
+    ranks = _ranks(clause_template.variables, classes, components)
+    return _hashed(
+        "clause", clause_template.text, *(f"{label}{rank}" for label, rank in zip(classes, ranks, strict=True))
+    )
 
 
 # Clauses -----------------------------------------------------------------------------------------------------------
@@ -177,12 +179,12 @@ def _placed(what: str, scan: Scan, gap: Gap, labels: Mapping[str, str]) -> str:
 
 
 def _labelled(clause: Clause, components: Components, labels: Mapping[str, str]) -> str:
-    made = template(clause, components)
-    return _hashed("in", made.text, *(labels.get(name, "") for name in made.variables))
+    clause_template = template(clause, components)
+    return _hashed("in", clause_template.text, *(labels.get(name, "") for name in clause_template.variables))
 
 
 def _hashed(*parts: str) -> str:
-    made = blake2b(digest_size=16)
+    hasher = blake2b(digest_size=16)
     for part in parts:
-        made.update(part.encode() + b"\0")
-    return made.hexdigest()
+        hasher.update(part.encode() + b"\0")
+    return hasher.hexdigest()

@@ -67,17 +67,17 @@ def _whole_trees(builder: TreeBuilder) -> list[tuple[TreePlan, float]]:
     """Trees of the whole pattern, for each choice of what does not stand on top."""
     movable = [between.component.variable for between in builder.between if between.movable]
 
-    def found(low: frozenset[str]) -> list[tuple[TreePlan, float]]:
+    def plans_with(low: frozenset[str]) -> list[tuple[TreePlan, float]]:
         trees = _Search(builder, low).trees(builder.logical.pattern)
         return [builder.plan(builder.topped(tree)) for tree in trees]
 
     if len(movable) <= MOST_CHOICES:
         choices = (frozenset(low) for size in range(len(movable) + 1) for low in combinations(movable, size))
-        return [each for low in choices for each in found(low)]
+        return [each for low in choices for each in plans_with(low)]
     low: frozenset[str] = frozenset()
-    plans = found(low)
+    plans = plans_with(low)
     for name in movable:
-        lower = found(low | {name})
+        lower = plans_with(low | {name})
         if lower and lower[0][1] < min(cost for _, cost in plans):
             low |= {name}
         plans += lower
@@ -95,16 +95,16 @@ class _Search:
         if isinstance(pattern, Leaf):
             return [self.builder.leaf(pattern.component)]
         parts = None if isinstance(pattern, Disjunction) else self.builder.parts[pattern]
-        found = [self.trees(part) for part in (pattern.parts if parts is None else parts.joined)]
-        if not all(found):
+        part_trees = [self.trees(part) for part in (pattern.parts if parts is None else parts.joined)]
+        if not all(part_trees):
             return []
-        firsts = [trees[0] for trees in found]
+        firsts = [trees[0] for trees in part_trees]
         combined = self._combined(parts, firsts)
-        losses = [(trees[1].cost - trees[0].cost, number) for number, trees in enumerate(found) if len(trees) > 1]
+        losses = [(trees[1].cost - trees[0].cost, number) for number, trees in enumerate(part_trees) if len(trees) > 1]
         if len(combined) == 1 and losses:
             # The part that loses least by it has its second best tree.
             _, number = min(losses)
-            firsts[number] = found[number][1]
+            firsts[number] = part_trees[number][1]
             combined += self._combined(parts, firsts)
         return combined
 
@@ -119,9 +119,9 @@ class _Search:
         table = {1 << number: part for number, part in enumerate(below)}
         any_order = len(below) <= MOST_IN_ANY_ORDER
         for own in _sets(parts, any_order=any_order):
-            found = self._cheapest(1, parts, splits(parts, own, any_order=any_order), table)
-            if found:
-                table[own] = found[0]
+            trees = self._cheapest(1, parts, splits(parts, own, any_order=any_order), table)
+            if trees:
+                table[own] = trees[0]
         return self._cheapest(2, parts, splits(parts, parts.every, any_order=any_order), table)
 
     def _cheapest(
@@ -134,7 +134,7 @@ class _Search:
             if (left := table.get(one)) is not None and (right := table.get(other)) is not None
         ]
         model = self.builder.model
-        found: list[Subtree] = []
+        trees: list[Subtree] = []
         least, records = inf, 0.0
         for floor, one, other in sorted(floors, key=itemgetter(0)):
             # A join costs its sides and its records at least, and these are the same for all, unless some were counted.
@@ -143,12 +143,12 @@ class _Search:
             first = (other & -other).bit_length() - 1
             for tree in self.builder.joins(parts, table[one], table[other], first, self.low):
                 if tree.cost < least:
-                    place = next((n for n, each in enumerate(found) if tree.cost < each.cost * _ROUNDING), len(found))
-                    found.insert(place, tree)
-                    del found[count:]
-                    least = found[-1].cost * _ROUNDING if len(found) == count else inf
+                    place = next((n for n, each in enumerate(trees) if tree.cost < each.cost * _ROUNDING), len(trees))
+                    trees.insert(place, tree)
+                    del trees[count:]
+                    least = trees[-1].cost * _ROUNDING if len(trees) == count else inf
                     records = 0.0 if model.counted else model.weights.output * tree.flow.card
-        return found
+        return trees
 
 
 def _sets(parts: Parts, *, any_order: bool) -> Iterator[int]:

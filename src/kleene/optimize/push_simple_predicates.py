@@ -43,8 +43,8 @@ def _to_edges(plan: AutomatonPlan) -> AutomatonPlan:
 
 def _is_on(clause: Clause, variable: str, which: tuple[Which, ...]) -> bool:
     """Whether a clause speaks of one event of this variable, and of nothing else."""
-    found = references(clause)
-    return bool(found) and all(
+    clause_references = references(clause)
+    return bool(clause_references) and all(
         isinstance(reference, Attribute) and reference.variable == variable and reference.which in which
-        for reference in found
+        for reference in clause_references
     )

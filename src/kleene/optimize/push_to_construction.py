@@ -30,8 +30,8 @@ def push_to_construction(plan: SequencePlan | AutomatonPlan, query: BoundQuery) 
 
 def _between_neighbours(clauses: tuple[Clause, ...], names: list[str], partition: tuple[str, ...]) -> list[Clause]:
     """The clauses, with `b.x = a.x` and `c.x = a.x` as `a.x = b.x` and `b.x = c.x`: every type has the attribute."""
-    made = [clause for clause in clauses if not implied_by_key(clause, partition)]
+    tests = [clause for clause in clauses if not implied_by_key(clause, partition)]
     for attribute in partition:
         if any(implied_by_key(clause, (attribute,)) for clause in clauses):
-            made += [agreement(left, right, attribute, clauses) for left, right in pairwise(names)]
-    return made
+            tests += [agreement(left, right, attribute, clauses) for left, right in pairwise(names)]
+    return tests

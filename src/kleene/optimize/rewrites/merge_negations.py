@@ -50,15 +50,15 @@ def _is_negated(part: Pattern) -> bool:
 
 def _merged_in_gap(gap: tuple[Pattern, ...], logical: Logical) -> list[Pattern]:
     """Each negated component goes to the first of which the same is asked."""
-    found: dict[frozenset[Meaning], Component] = {}
+    by_conditions: dict[frozenset[Meaning], Component] = {}
     for component in components(Sequence(gap)):
-        asked = _asked(component, logical)
-        first = found.setdefault(asked, component)
-        found[asked] = replace(first, classes=_classes(first, component))
-    return [Leaf(component) for component in found.values()]
+        conditions = _conditions_on(component, logical)
+        first = by_conditions.setdefault(conditions, component)
+        by_conditions[conditions] = replace(first, classes=_classes(first, component))
+    return [Leaf(component) for component in by_conditions.values()]
 
 
-def _asked(component: Component, logical: Logical) -> frozenset[Meaning]:
+def _conditions_on(component: Component, logical: Logical) -> frozenset[Meaning]:
     clauses = logical.negative.get(component.variable, ())
     return meanings(renamed(clause, {component.variable: _ANY_ONE}) for clause in clauses)
 

@@ -108,23 +108,23 @@ def _of_both(clauses: Iterable[Clause], merging: Merging) -> tuple[Clause, ...]:
 
 def _check_asked_of_both(clauses: Iterable[Clause], others: Iterable[Clause], absent: frozenset[str]) -> None:
     """In the other branch, where `absent` is, a condition is true, or is asked as well."""
-    asked = meanings(others)
-    if not all(truth(clause, absent) or meaning(clause) in asked for clause in clauses):
+    other_meanings = meanings(others)
+    if not all(truth(clause, absent) or meaning(clause) in other_meanings for clause in clauses):
         raise _Differs
 
 
 def _by_variable(groups: Mapping[str, tuple[Clause, ...]], merging: Merging) -> dict[str, tuple[Clause, ...]]:
     """Conditions on negated events and members, by the variable of those; some are of one branch alone."""
-    found: dict[str, tuple[Clause, ...]] = {}
+    conditions: dict[str, tuple[Clause, ...]] = {}
     for name, clauses in groups.items():
         if name in merging.only_kept:
-            found[name] = _unnamed(clauses, merging.merged, merging.only_merged)
+            conditions[name] = _unnamed(clauses, merging.merged, merging.only_merged)
         elif name in merging.only_merged:
             left = _unnamed(clauses, merging.kept, merging.only_kept)
-            found[name] = tuple(renamed(clause, {merging.merged: merging.kept}) for clause in left)
+            conditions[name] = tuple(renamed(clause, {merging.merged: merging.kept}) for clause in left)
         else:
-            found[name] = _of_both(clauses, merging)
-    return found
+            conditions[name] = _of_both(clauses, merging)
+    return conditions
 
 
 def _unnamed(clauses: Iterable[Clause], other: str, beside: frozenset[str]) -> tuple[Clause, ...]:
@@ -142,18 +142,18 @@ def _aliases(aliases: Iterable[Alias], merging: Merging) -> tuple[Alias, ...]:
     """How a match tells which name to show: by variables that only matches with that name have."""
     earlier = [_after(alias, merging) for alias in aliases]
     own = [alias for alias in earlier if alias.of == merging.merged]
-    found = [replace(alias, of=merging.kept) if alias in own else alias for alias in earlier]
-    found.append(Alias(merging.merged, merging.kept, _telling(merging.beside_merged, own)))
-    if not all(alias.when for alias in found):
+    all_aliases = [replace(alias, of=merging.kept) if alias in own else alias for alias in earlier]
+    all_aliases.append(Alias(merging.merged, merging.kept, _telling(merging.beside_merged, own)))
+    if not all(alias.when for alias in all_aliases):
         raise _Differs
-    return tuple(found)
+    return tuple(all_aliases)
 
 
 def _after(alias: Alias, merging: Merging) -> Alias:
     """What the kept component tells from now on: only what both told."""
     both = {merging.kept, merging.merged}
-    told = both <= {*alias.when}
-    when = (name for name in alias.when if name not in both or (told and name == merging.kept))
+    names_both = both <= {*alias.when}
+    when = (name for name in alias.when if name not in both or (names_both and name == merging.kept))
     return replace(alias, when=tuple(when))
 
 

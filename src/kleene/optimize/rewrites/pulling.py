@@ -19,7 +19,7 @@ Leaves = Callable[[Pattern], Iterator[tuple[Leaf, Pattern]]]
 Beside = Callable[[Leaf, Pattern], Pattern]
 
 # What conditions ask of a variable by itself, and the name that stands for it there.
-_Asked = Mapping[str, frozenset[Meaning]]
+_OwnConditions = Mapping[str, frozenset[Meaning]]
 _ALIKE = "|"
 
 
@@ -33,15 +33,15 @@ class _Candidate:
 def pull(logical: Logical, leaves: Leaves, beside: Beside) -> Logical:
     """Every leaf that two branches have in common and that can be pulled, pulled; the first one's variable stays."""
     # A component asks for itself what the one that it takes in does, so this stays true.
-    asked = _asked_alone(logical)
-    while (simpler := _pulled_once(logical, leaves, beside, asked)) is not None:
+    own_conditions = _own_conditions(logical)
+    while (simpler := _pulled_once(logical, leaves, beside, own_conditions)) is not None:
         logical = simpler
     return logical
 
 
-def _pulled_once(logical: Logical, leaves: Leaves, beside: Beside, asked: _Asked) -> Logical | None:
+def _pulled_once(logical: Logical, leaves: Leaves, beside: Beside, own_conditions: _OwnConditions) -> Logical | None:
     for disjunction in _disjunctions(logical.pattern):
-        for one, other in _alike(disjunction, leaves, asked):
+        for one, other in _alike(disjunction, leaves, own_conditions):
             merging = Merging(one.leaf.component.variable, other.leaf.component.variable, one.rest, other.rest)
             simpler = merged(logical, merging)
             if simpler is not None:
@@ -79,24 +79,26 @@ def _replaced(pattern: Pattern, old: Pattern, new: Pattern) -> Pattern:
     return type(pattern)(tuple(_replaced(part, old, new) for part in pattern.parts))
 
 
-def _asked_alone(logical: Logical) -> _Asked:
-    found: dict[str, set[Meaning]] = {}
+def _own_conditions(logical: Logical) -> _OwnConditions:
+    conditions: dict[str, set[Meaning]] = {}
     for clause in logical.positive:
         named = variables(clause)
         if len(named) == 1:
             (name,) = named
-            found.setdefault(name, set()).add(meaning(renamed(clause, {name: _ALIKE})))
-    return {name: frozenset(said) for name, said in found.items()}
+            conditions.setdefault(name, set()).add(meaning(renamed(clause, {name: _ALIKE})))
+    return {name: frozenset(own) for name, own in conditions.items()}
 
 
-def _alike(disjunction: Disjunction, leaves: Leaves, asked: _Asked) -> Iterator[tuple[_Candidate, _Candidate]]:
+def _alike(
+    disjunction: Disjunction, leaves: Leaves, own_conditions: _OwnConditions
+) -> Iterator[tuple[_Candidate, _Candidate]]:
     """Pairs of single components of the same classes of which the same is asked, in different branches."""
     groups: dict[tuple[tuple[EventClass, ...], frozenset[Meaning]], list[_Candidate]] = {}
     for number, branch in enumerate(disjunction.parts):
         for leaf, rest in leaves(branch):
             component = leaf.component
             if component.kind is ComponentKind.SINGLE and not component.negated and _stands_alone(rest):
-                alike = component.classes, asked.get(component.variable, frozenset())
+                alike = component.classes, own_conditions.get(component.variable, frozenset())
                 groups.setdefault(alike, []).append(_Candidate(number, leaf, rest))
     for group in groups.values():
         yield from ((one, other) for one, other in combinations(group, 2) if one.branch != other.branch)

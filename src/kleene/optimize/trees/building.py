@@ -161,12 +161,12 @@ class TreeBuilder:
         gap = parts.gaps.get(first)
         if gap is None:
             return [self.join(parts.kind, left, right)]
-        found = []
+        trees = []
         for chosen in product(*(self._places(between, left, right, low) for between in gap)):
             placed = tuple(zip(chosen, gap, strict=True))
             tree = self.join(parts.kind, left, right, [(_SIDES[where], n) for where, n in placed if where in _SIDES])
-            found.append(self._above(tree, [between for where, between in placed if where is Where.JOIN]))
-        return found
+            trees.append(self._above(tree, [between for where, between in placed if where is Where.JOIN]))
+        return trees
 
     def _places(
         self, between: Between, left: Subtree, right: Subtree, low: Collection[str] | None
@@ -176,8 +176,8 @@ class TreeBuilder:
         needed = self._clauses.bits(between.named)
         sides = [(Where.RIGHT, right.bound), (Where.LEFT, left.bound)] if between.component.negated else []
         sides.append((Where.JOIN, left.bound | right.bound))
-        found = tuple(where for where, bound in sides if not needed & ~bound)
-        return found if low is not None else (*found, Where.TOP)
+        places = tuple(where for where, bound in sides if not needed & ~bound)
+        return places if low is not None else (*places, Where.TOP)
 
     def topped(self, tree: Subtree) -> Subtree:
         """With all that does not stand in it yet, looked at on whole records."""

@@ -16,8 +16,8 @@ from kleene.pattern.query import BoundQuery
 
 def options(query: BoundQuery) -> tuple[Logical, ...]:
     """The union that a query stands for; a disjunction of whole patterns is one of its members a part."""
-    found = [option for option in _options(query.pattern) if option is not None]
-    patterns = dict.fromkeys(part for option in found for part in _flat(Disjunction, [option]))
+    nonempty = [option for option in _options(query.pattern) if option is not None]
+    patterns = dict.fromkeys(part for option in nonempty for part in _flat(Disjunction, [option]))
     said = query.conditions
     return tuple(Logical(pattern, said.positive, said.negative, said.members) for pattern in patterns)
 
@@ -34,12 +34,12 @@ def _options(pattern: Pattern) -> list[Pattern | None]:
 
 def _of_disjunction(choices: list[list[Pattern | None]]) -> list[Pattern | None]:
     """Disjunctions of one option of each part, since two options of one part bind the same variables."""
-    found = [[option for option in options if option is not None] for options in choices]
-    every = [option for options in found for option in options]
+    nonempty = [[option for option in options if option is not None] for options in choices]
+    every = [option for options in nonempty for option in options]
     nothing: list[Pattern | None] = [None] if any(None in options for options in choices) else []
     if any(map(_is_open, every)):
         return [*every, *nothing]
-    return [*(_combined(Disjunction, chosen) for chosen in zip_longest(*found)), *nothing]
+    return [*(_combined(Disjunction, chosen) for chosen in zip_longest(*nonempty)), *nothing]
 
 
 def _combined(kind: type[Sequence | Conjunction | Disjunction], chosen: Iterable[Pattern | None]) -> Pattern | None:

@@ -43,10 +43,10 @@ class Parts:
     @cached_property
     def gaps(self) -> Mapping[int, tuple[Between, ...]]:
         """What stands between two parts, by the number of the second."""
-        found: dict[int, tuple[Between, ...]] = {}
+        gaps: dict[int, tuple[Between, ...]] = {}
         for each in self.between:
-            found[each.after] = (*found.get(each.after, ()), each)
-        return found
+            gaps[each.after] = (*gaps.get(each.after, ()), each)
+        return gaps
 
     @property
     def every(self) -> int:
@@ -127,18 +127,18 @@ def _is_between(component: Component) -> bool:
 
 def _nearest(parts: Iterable[Pattern]) -> tuple[str, ...]:
     """The variables of the nearest part that is present: a closure may be empty, so what is behind it counts, too."""
-    found: list[str] = []
+    names: list[str] = []
     for part in parts:
         closure = part.component if isinstance(part, Leaf) and part.component.kind is ComponentKind.CLOSURE else None
         if closure is not None:
-            found.append(closure.variable)
+            names.append(closure.variable)
             if closure.minimum:
                 break
         elif not isinstance(part, Leaf) or not part.component.negated:
             # A closure within a part lies between others of its events, so it never is the one that is next.
-            found += [component.variable for component in components(part) if not _is_between(component)]
+            names += [component.variable for component in components(part) if not _is_between(component)]
             break
-    return tuple(found)
+    return tuple(names)
 
 
 # Sets of parts -----------------------------------------------------------------------------------------------------

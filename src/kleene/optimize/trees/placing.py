@@ -53,28 +53,28 @@ class ClausePlaces:
 
     def known_with(self, bound: int) -> int:
         """The clauses that can be tested where these variables are bound."""
-        found = self._known.get(bound)
-        if found is None:
-            found, bit = 0, 1
+        testable = self._known.get(bound)
+        if testable is None:
+            testable, bit = 0, 1
             for needed in self._needs:
                 if needed and needed & bound == needed:
-                    found |= bit
+                    testable |= bit
                 bit <<= 1
-            self._known[bound] = found
-        return found
+            self._known[bound] = testable
+        return testable
 
     def listed(self, chosen: int) -> tuple[Clause, ...]:
         """In the order of the text."""
         if not chosen:
             return ()
-        found = self._listed.get(chosen)
-        if found is None:
-            clauses, rest = [], chosen
+        clauses = self._listed.get(chosen)
+        if clauses is None:
+            in_order, rest = [], chosen
             while rest:
-                clauses.append(self._clauses[(rest & -rest).bit_length() - 1])
+                in_order.append(self._clauses[(rest & -rest).bit_length() - 1])
                 rest &= rest - 1
-            found = self._listed[chosen] = tuple(clauses)
-        return found
+            clauses = self._listed[chosen] = tuple(in_order)
+        return clauses
 
     def _needed(self, clause: Clause, pattern: Pattern) -> int:
         """The variables that must be bound where a clause is tested; none: nowhere in a tree."""
