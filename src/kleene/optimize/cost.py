@@ -30,39 +30,40 @@ from kleene.plan.trees import GroupNode, Join, JoinNode, LeafNode, NegNode, Side
 class Weights:
     """What one step costs; `predicate` is the paper's k, `output` its p, and these are the paper's values."""
 
-    # A record that is looked at, or two that are tried together.
+    # A record that is visited, or a pair of records that is tried.
     input: float = 1.0
-    # A condition that is tested on it, relative to looking at it.
+    # A condition tested on a record or a pair, relative to `input`.
     predicate: float = 0.25
-    # A record that is put together.
+    # A record that a node outputs.
     output: float = 1.0
-    # An event that comes to a leaf buffer.
+    # An event that enters a leaf buffer.
     event: float = 1.0
-    # A record for which NSEQ or NEG looks for the event that forbids it, relative to `input`.
+    # A search by NSEQ or NEG for the event that forbids a record, relative to `input`.
     lookup: float = 1.0
-    # A record that is kept in the buffer of an inner node; the paper has it in `output`.
+    # A record stored in the buffer of an inner node; the paper counts this as part of `output`.
     record: float = 0.0
 
 
-# As they were measured on this engine by `make bench-trees`, where looking at a pair takes 5 ns.
+# The weights that `make bench-trees` measured on this engine, where visiting a pair takes 5 ns.
 CALIBRATED = Weights(predicate=0.8, output=6.0, event=60.0, lookup=15.0)
 
 
-# A count of records stays a number, even of lists of all kinds.
+# The upper limit of an estimated count: the number of lists of events can overflow a float.
 MOST = 1e100
-# Where a closure of n members finds fewer in its gap on average, some records still have a group.
+# The fewest groups per record: where a gap holds fewer members than a closure needs on average, some records still
+# have a group.
 FEWEST_GROUPS = 0.01
 
 
 class Flow(NamedTuple):
-    """The records of a node in one window, and how many events each takes."""
+    """The records that a node outputs in one window, and the number of events in each."""
 
     card: float
     size: float
 
 
 class Estimate(NamedTuple):
-    """Of one node in one window: the combinations that it tries, the records that it makes, and its own cost."""
+    """The work of one node in one window: the combinations that it tries, the records that it outputs, its own cost."""
 
     tried: float
     flow: Flow
@@ -92,7 +93,7 @@ class CostModel:
         self.counted = bool(known.statistics.cardinalities)
 
     def estimate(self, node: trees.Node, *flows: Flow) -> Estimate:
-        """What a node does with the records of its children."""
+        """The work of a node, given the records of its children; a count of its records replaces the estimate."""
         estimate = self._join(node, *flows) if isinstance(node, JoinNode) else self._other(node, *flows)
         counted = self.known.cardinality(node) if self.counted else None
         if counted is None:
@@ -101,7 +102,7 @@ class CostModel:
         return Estimate(tried, Flow(counted, output.size), cost + self.weights.output * (counted - output.card))
 
     def after(self, flow: Flow, plan: TreePlan) -> float:
-        """What is tested on whole records."""
+        """The cost of the conditions that are tested on whole records."""
         return self._testing(flow.card, len(plan.after))
 
     def _other(self, node: LeafNode | UnionNode | GroupNode | NegNode, *flows: Flow) -> Estimate:
@@ -115,12 +116,12 @@ class CostModel:
             case NegNode():
                 return self._neg(node, *flows)
 
-    # A kind of node each ---------------------------------------------------------------------------------------------
+    # One method for each kind of node --------------------------------------------------------------------------------
 
     def _leaf(self, node: LeafNode) -> Estimate:
-        """One record an event; of a Kleene component, one for each list of events of one key in a window.
+        """A leaf has one record per event; that of a Kleene component, one per list of events of one key in a window.
 
-        A leaf buffers each event; only lists are put together there.
+        A leaf buffers each event, so only lists cost output.
         """
         known, component = self.known, node.scan.component
         rate = known.rate(node.scan)
@@ -157,7 +158,7 @@ class CostModel:
         return Estimate(tried, output, cost)
 
     def _union(self, node: UnionNode, flows: tuple[Flow, ...]) -> Estimate:
-        """The size is that of the average record."""
+        """A union has the records of all its parts; their size is the average."""
         tried = sum(flow.card for flow in flows)
         size = sum(flow.card * flow.size for flow in flows) / tried
         output = Flow(tried * self.known.of_all(node.tests), size)
@@ -165,7 +166,7 @@ class CostModel:
         return Estimate(tried, output, cost + self._kept(node.parts, flows))
 
     def _group(self, node: GroupNode, flow: Flow) -> Estimate:
-        """KSEQ goes through the members in its gap, of which a record of k events leaves 1/k of the window to each."""
+        """KSEQ goes through the members in its gap; each gap of a record of k events is 1/k of the window long."""
         known, component = self.known, node.scan.component
         members = known.rate(node.scan) * known.of_all(node.members) / known.keys
         groups = flow.card
@@ -178,7 +179,7 @@ class CostModel:
         return Estimate(tried, output, cost + self.weights.output * output.card)
 
     def _neg(self, node: NegNode, flow: Flow) -> Estimate:
-        """Each record looks once for the event that forbids it."""
+        """NEG searches once per record for the event that forbids it."""
         output = Flow(flow.card * self._survive(node.absence), flow.size)
         cost = self._searching(flow.card, node.absence.conditions) + self.weights.output * output.card
         return Estimate(flow.card, output, cost)
@@ -186,11 +187,11 @@ class CostModel:
     # Formula 1 -------------------------------------------------------------------------------------------------------
 
     def _looking(self, tried: float, tests: int) -> float:
-        """Without the output: C_i + (n k) C_i."""
+        """The cost of the combinations that a node tries, without its output: C_i + (n k) C_i."""
         return self.weights.input * tried * (1 + self.weights.predicate * tests)
 
     def _searching(self, records: float, conditions: tuple[Clause, ...]) -> float:
-        """NSEQ and NEG: one look-up a record, and what is tested there."""
+        """The cost of NSEQ and NEG: one lookup per record, and the conditions tested there."""
         weights = self.weights
         return weights.input * records * (weights.lookup + weights.predicate * len(conditions))
 
@@ -198,7 +199,7 @@ class CostModel:
         return self.weights.input * self.weights.predicate * records * tests
 
     def _kept(self, nodes: Iterable[trees.Node], flows: Iterable[Flow]) -> float:
-        """What a join reads from inner nodes lies in their buffers."""
+        """The cost of storing the records of those children that are inner nodes."""
         cards = (flow.card for node, flow in zip(nodes, flows, strict=True) if not isinstance(node, LeafNode))
         return self.weights.record * sum(cards)
 
@@ -207,11 +208,11 @@ class CostModel:
 
 
 def survival(scan: Scan, conditions: tuple[Clause, ...], known: Known) -> float:
-    """Which part of the records a negated class leaves.
+    """The fraction of the records that a negated class does not forbid.
 
-    With b forbidding events a window, a gap of u windows is free of them with probability exp(-b u). The gap of two
-    events is of any length up to the window's, so this is its mean. Gaps in longer records are shorter; the formula
-    stays, so that the records of a sub-pattern do not depend on when they were tested.
+    With b forbidding events per window, a gap of u windows is free of them with probability exp(-b u). The gap of two
+    events has any length up to the window's, so the fraction is the mean over u. Gaps in longer records are shorter;
+    the formula stays, so that the records of a sub-pattern do not depend on when they were tested.
     """
     forbidding = known.rate(scan) * known.of_all(conditions) / known.keys
     return -expm1(-forbidding) / forbidding

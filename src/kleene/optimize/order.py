@@ -2,10 +2,10 @@
 
 Nested patterns come first, each then a part of what is around it. The best tree of every set of parts is kept, under
 its bit mask, as the plan's own node with its records and its cost. A sequence joins neighbours only, a conjunction of
-few parts any two sets. What is negated or grouped between two parts is looked at in each place that the node below it
-allows, or on top of the whole tree. Which of them stand on top decides how many records every node below makes, so
-that is chosen around the search: each choice is tried while there are few, else one after the other is moved down
-where that is cheaper. With that choice made the records of a set do not depend on its tree, and Theorem 5.1 holds.
+few parts any two sets. A negation or a closure between two parts is tried in each place that the node below it allows,
+and on top of the whole tree. Which of them stand on top decides how many records every node below has, so an outer loop
+chooses that: it tries every combination while there are few, else it moves down one after the other where that is
+cheaper. For a fixed choice the records of a set do not depend on its tree, so Theorem 5.1 holds.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from kleene.pattern.nodes import Disjunction, Leaf, Pattern
 from kleene.pattern.query import BoundQuery
 from kleene.plan.trees import Join, TreePlan
 
-# With more that could stand low or on top, not every combination is tried.
+# With more negations and closures that can stand low or on top, not every combination is tried.
 MOST_CHOICES = 4
 # A conjunction of more parts is joined in the order of its text: 3ⁿ splits are too many.
 MOST_IN_ANY_ORDER = 10
-# Costs that differ by less are the same; of these the first is taken, so that rounding decides nothing.
+# Costs that differ by less than this factor count as equal, and the first tree wins, so that rounding decides nothing.
 _ROUNDING = 1 - 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The cheapest tree, and the next best of those that the search came by.
+    """The cheapest tree, and the next best of those that the search built.
 
-    That one ends with another join, or has a negation or a closure elsewhere.
+    The runner-up has another last join, or a negation or a closure in another place.
     """
 
     plan: TreePlan
@@ -53,7 +53,7 @@ def best(
     weights: Weights | None = None,
     key: tuple[str, ...] | None = None,
 ) -> SearchResult:
-    """The tree of one part of a query's union that costs least; the key is as in `TreeBuilder`."""
+    """The cheapest tree of one part of a query's union; `key` is as in `TreeBuilder`."""
     builder = TreeBuilder(query, logical, key, statistics, weights)
     ranked = sorted(_whole_trees(builder), key=lambda ranked: ranked[1])
     plan, cost = ranked[0]
@@ -64,7 +64,7 @@ def best(
 
 
 def _whole_trees(builder: TreeBuilder) -> list[tuple[TreePlan, float]]:
-    """Trees of the whole pattern, for each choice of what does not stand on top."""
+    """Trees of the whole pattern with their costs, for each choice of the negations and closures that stand low."""
     movable = [between.component.variable for between in builder.between if between.movable]
 
     def plans_with(low: frozenset[str]) -> list[tuple[TreePlan, float]]:
@@ -87,11 +87,11 @@ def _whole_trees(builder: TreeBuilder) -> list[tuple[TreePlan, float]]:
 @dataclass(frozen=True, slots=True)
 class _Search:
     builder: TreeBuilder
-    # What is negated or grouped and does not stand on top.
+    # The variables of the negations and closures that do not stand on top.
     low: frozenset[str]
 
     def trees(self, pattern: Pattern) -> list[Subtree]:
-        """The best tree first, then another one, if any; none, where something cannot stand low."""
+        """The best tree, then another one, if any; no tree, if something in `low` cannot stand low."""
         if isinstance(pattern, Leaf):
             return [self.builder.leaf(pattern.component)]
         parts = None if isinstance(pattern, Disjunction) else self.builder.parts[pattern]
@@ -102,18 +102,18 @@ class _Search:
         combined = self._combined(parts, firsts)
         losses = [(trees[1].cost - trees[0].cost, number) for number, trees in enumerate(part_trees) if len(trees) > 1]
         if len(combined) == 1 and losses:
-            # The part that loses least by it has its second best tree.
+            # The runner-up has the second best tree of one part: of the part for which that costs least.
             _, number = min(losses)
             firsts[number] = part_trees[number][1]
             combined += self._combined(parts, firsts)
         return combined
 
     def _combined(self, parts: Parts | None, below: list[Subtree]) -> list[Subtree]:
-        """Of a disjunction, which has no order, the only tree."""
+        """The trees over these subtrees; a disjunction (`parts` is None) has no order of joins, so it has one tree."""
         return [self.builder.union(tuple(below))] if parts is None else self._joined(parts, below)
 
     def _joined(self, parts: Parts, below: list[Subtree]) -> list[Subtree]:
-        """Algorithm 5; of all parts, the best tree and the next."""
+        """Algorithm 5: the best tree of all parts and the next best."""
         if len(below) == 1:
             return below
         table = {1 << number: part for number, part in enumerate(below)}
@@ -127,7 +127,7 @@ class _Search:
     def _cheapest(
         self, count: int, parts: Parts, sides: Iterable[tuple[int, int]], table: Mapping[int, Subtree]
     ) -> list[Subtree]:
-        """The cheapest trees that join two sides, so many at most, the best first."""
+        """The cheapest trees that join two sides: at most `count`, the best first."""
         floors = [
             (left.cost + right.cost, one, other)
             for one, other in sides
@@ -137,7 +137,7 @@ class _Search:
         trees: list[Subtree] = []
         least, records = inf, 0.0
         for floor, one, other in sorted(floors, key=itemgetter(0)):
-            # A join costs its sides and its records at least, and these are the same for all, unless some were counted.
+            # A join costs at least its sides and its records; all joins have the same records unless some were counted.
             if floor + records >= least:
                 break
             first = (other & -other).bit_length() - 1
@@ -152,7 +152,7 @@ class _Search:
 
 
 def _sets(parts: Parts, *, any_order: bool) -> Iterator[int]:
-    """Each set of two parts or more that is not all of them, after all its subsets."""
+    """Each set of at least two parts, but not of all, that can be a side of a join; after all its subsets."""
     count = len(parts.joined)
     if parts.kind is Join.CONJ and any_order:
         yield from (own for own in range(3, parts.every) if own & (own - 1))

@@ -1,4 +1,4 @@
-"""What two branches of a disjunction have in common, pulled out of it (ZStream §5.2.1): one rule a place to look."""
+"""Pulls a component that two branches have in common out of a disjunction (ZStream §5.2.1), for three rules."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kleene.pattern import nodes
 from kleene.pattern.expressions import variables
 from kleene.pattern.nodes import ComponentKind, Conjunction, Disjunction, EventClass, Leaf, Pattern
 
-# The leaves of a branch that could be pulled, each with what is left of the branch.
+# The leaves of a branch that could be pulled, each with the rest of the branch.
 Leaves = Callable[[Pattern], Iterator[tuple[Leaf, Pattern]]]
-# A leaf beside what was left of the branches.
+# Puts a leaf that was pulled beside the rest of the branches.
 Beside = Callable[[Leaf, Pattern], Pattern]
 
-# What conditions ask of a variable by itself, and the name that stands for it there.
+# By variable: the conditions that name no other variable, with `_ALIKE` in the place of its name.
 _OwnConditions = Mapping[str, frozenset[Meaning]]
 _ALIKE = "|"
 
@@ -31,8 +31,8 @@ class _Candidate:
 
 
 def pull(logical: Logical, leaves: Leaves, beside: Beside) -> Logical:
-    """Every leaf that two branches have in common and that can be pulled, pulled; the first one's variable stays."""
-    # A component asks for itself what the one that it takes in does, so this stays true.
+    """Pulls out every leaf that two branches have in common, where that is possible; the first one's variable stays."""
+    # Components that are merged have the same conditions of their own, so these stay valid after each step.
     own_conditions = _own_conditions(logical)
     while (simpler := _pulled_once(logical, leaves, beside, own_conditions)) is not None:
         logical = simpler
@@ -54,7 +54,7 @@ def _pulled_once(logical: Logical, leaves: Leaves, beside: Beside, own_condition
 
 
 def _either(one: Pattern, other: Pattern) -> Disjunction:
-    """Branches that join one after the other stand in one list."""
+    """The disjunction of two rests; a rest that is a disjunction itself becomes part of one list."""
     return Disjunction((*(one.parts if isinstance(one, Disjunction) else (one,)), other))
 
 
@@ -92,7 +92,7 @@ def _own_conditions(logical: Logical) -> _OwnConditions:
 def _alike(
     disjunction: Disjunction, leaves: Leaves, own_conditions: _OwnConditions
 ) -> Iterator[tuple[_Candidate, _Candidate]]:
-    """Pairs of single components of the same classes of which the same is asked, in different branches."""
+    """Pairs of single components in different branches with the same classes and the same conditions of their own."""
     groups: dict[tuple[tuple[EventClass, ...], frozenset[Meaning]], list[_Candidate]] = {}
     for number, branch in enumerate(disjunction.parts):
         for leaf, rest in leaves(branch):
@@ -105,9 +105,9 @@ def _alike(
 
 
 def _stands_alone(part: Pattern) -> bool:
-    """Whether a part begins and ends with what takes events by itself.
+    """Whether a part begins and ends with a component that takes events by itself.
 
-    A negation or a closure at an edge is bounded by what stands outside, and may not be nested without it.
+    A negation or a closure at an edge is bounded by the part outside, so it may not be nested without that part.
     """
     if isinstance(part, Leaf):
         return not part.component.negated and part.component.kind is not ComponentKind.CLOSURE
