@@ -23,51 +23,56 @@ from kleene.plan.trees import TreePlan
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One part of a query's union as a tree."""
+    """The tree plan chosen for one part of a query's union, with its costs."""
 
     plan: TreePlan
     costs: Costed
 
 
 def logicals(query: BoundQuery, without: Collection[str] = frozenset()) -> tuple[tuple[Logical, ...], tuple[str, ...]]:
-    """The parts of a query's union, rewritten; and the rewrites that changed something."""
-    made: list[Logical] = []
+    """The parts of a query's union after rewriting, and the names of the rewrites that changed something."""
+    parts: list[Logical] = []
     used: dict[str, None] = {}
     for option in options(query):
         logical, names = rewrite(option, query, without)
-        made.append(logical)
+        parts.append(logical)
         used.update(dict.fromkeys(names))
-    return tuple(made), tuple(used)
+    return tuple(parts), tuple(used)
 
 
 def chosen_tree(query: BoundQuery, logical: Logical, statistics: Statistics, settings: Settings) -> Chosen:
-    """The tree that costs least (Algorithm 5)."""
+    """The tree that costs least (Algorithm 5); the default tree, if the rule is off."""
     key = query.partition if settings.uses(PUSH_EQUIVALENCE) else ()
     if not settings.uses(ORDER_BY_COST):
         plan = default_tree(query, logical, key)
         return Chosen(plan, cost_of(query, plan, statistics))
-    found = best(query, logical, statistics, key=key)
-    costs = cost_of(query, found.plan, statistics)
-    if found.runner_up is not None:
-        costs = replace(costs, runner_up=found.runner_up, runner_up_cost=found.runner_up_cost)
-    return Chosen(found.plan, costs)
+    search_result = best(query, logical, statistics, key=key)
+    costs = cost_of(query, search_result.plan, statistics)
+    if search_result.runner_up is not None:
+        costs = replace(costs, runner_up=search_result.runner_up, runner_up_cost=search_result.runner_up_cost)
+    return Chosen(search_result.plan, costs)
 
 
 def trees(query: BoundQuery, settings: Settings, statistics: Statistics) -> Plan:
-    """All of a query as trees."""
+    """The plan that runs every part of a query's union as a tree."""
     parts, rewrites = logicals(query, settings.without)
-    made = [chosen_tree(query, logical, statistics, settings) for logical in parts]
-    keyed = any(each.plan.key for each in made)
+    chosen_trees = [chosen_tree(query, logical, statistics, settings) for logical in parts]
+    keyed = any(each.plan.key for each in chosen_trees)
     rules = [
         *rewrites,
         *([PUSH_EQUIVALENCE] if keyed else []),
         *([ORDER_BY_COST] if settings.uses(ORDER_BY_COST) else []),
     ]
-    return Plan(query, tuple(each.plan for each in made), rules=tuple(rules), costs=tuple(each.costs for each in made))
+    return Plan(
+        query,
+        tuple(each.plan for each in chosen_trees),
+        rules=tuple(rules),
+        costs=tuple(each.costs for each in chosen_trees),
+    )
 
 
 def cheapest(lines: list[Plan], as_trees: Plan | None, statistics: Statistics) -> Plan:
-    """The plan that costs least, with what the next best would cost; the first of equals."""
+    """The plan that costs least, with the cost of the next best; of plans that cost the same, the first."""
     costed_lines = [
         (plan, [_cost_of_line(plan, number, statistics) for number in range(len(plan.alternatives))]) for plan in lines
     ]
@@ -76,7 +81,7 @@ def cheapest(lines: list[Plan], as_trees: Plan | None, statistics: Statistics) -
         ranked.append((sum(cost.total for cost in as_trees.costs), as_trees, list(as_trees.costs)))
     ranked.sort(key=lambda each: each[0])
     _, plan, costs = ranked[0]
-    # A line may have the same plan twice: where stacks cannot run it, the automaton was the usual one.
+    # A line may be listed twice with the same plan: where stacks cannot run it, its usual plan is the automaton.
     others = [(total, other) for total, other, _ in ranked if other.alternatives != plan.alternatives]
     if others and len(plan.alternatives) == 1 and len(others[0][1].alternatives) == 1:
         total, other = others[0]

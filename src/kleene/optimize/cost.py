@@ -30,39 +30,40 @@ from kleene.plan.trees import GroupNode, Join, JoinNode, LeafNode, NegNode, Side
 class Weights:
     """What one step costs; `predicate` is the paper's k, `output` its p, and these are the paper's values."""
 
-    # A record that is looked at, or two that are tried together.
+    # A record that is visited, or a pair of records that is tried.
     input: float = 1.0
-    # A condition that is tested on it, relative to looking at it.
+    # A condition tested on a record or a pair, relative to `input`.
     predicate: float = 0.25
-    # A record that is put together.
+    # A record that a node outputs.
     output: float = 1.0
-    # An event that comes to a leaf buffer.
+    # An event that enters a leaf buffer.
     event: float = 1.0
-    # A record for which NSEQ or NEG looks for the event that forbids it, relative to `input`.
+    # A search by NSEQ or NEG for the event that forbids a record, relative to `input`.
     lookup: float = 1.0
-    # A record that is kept in the buffer of an inner node; the paper has it in `output`.
+    # A record stored in the buffer of an inner node; the paper counts this as part of `output`.
     record: float = 0.0
 
 
-# As they were measured on this engine by `make bench-trees`, where looking at a pair takes 5 ns.
+# The weights that `make bench-trees` measured on this engine, where visiting a pair takes 5 ns.
 CALIBRATED = Weights(predicate=0.8, output=6.0, event=60.0, lookup=15.0)
 
 
-# A count of records stays a number, even of lists of all kinds.
+# The upper limit of an estimated count: the number of lists of events can overflow a float.
 MOST = 1e100
-# Where a closure of n members finds fewer in its gap on average, some records still have a group.
+# The fewest groups per record: where a gap holds fewer members than a closure needs on average, some records still
+# have a group.
 FEWEST_GROUPS = 0.01
 
 
 class Flow(NamedTuple):
-    """The records of a node in one window, and how many events each takes."""
+    """The records that a node outputs in one window, and the number of events in each."""
 
     card: float
     size: float
 
 
 class Estimate(NamedTuple):
-    """Of one node in one window: the combinations that it tries, the records that it makes, and its own cost."""
+    """The work of one node in one window: the combinations that it tries, the records that it outputs, its own cost."""
 
     tried: float
     flow: Flow
@@ -92,13 +93,13 @@ class CostModel:
         self.counted = bool(known.statistics.cardinalities)
 
     def estimate(self, node: trees.Node, *flows: Flow) -> Estimate:
-        """What a node does with the records of its children."""
+        """The work of a node, given the records of its children; a count of its records replaces the estimate."""
         estimate = self._join(node, *flows) if isinstance(node, JoinNode) else self._other(node, *flows)
         counted = self.known.cardinality(node) if self.counted else None
         if counted is None:
             return estimate
-        tried, made, cost = estimate
-        return Estimate(tried, Flow(counted, made.size), cost + self.weights.output * (counted - made.card))
+        tried, output, cost = estimate
+        return Estimate(tried, Flow(counted, output.size), cost + self.weights.output * (counted - output.card))
 
     def least(self, kind: Join, left: Flow, right: Flow, records: float) -> float:
         """What a join costs at least that makes so many records: what it costs if it only looks up."""
@@ -109,7 +110,7 @@ class CostModel:
         return self.weights.input * tried + self.weights.output * records
 
     def after(self, flow: Flow, plan: TreePlan) -> float:
-        """What is tested on whole records."""
+        """The cost of the conditions that are tested on whole records."""
         return self._testing(flow.card, len(plan.after))
 
     def _other(self, node: LeafNode | UnionNode | GroupNode | NegNode, *flows: Flow) -> Estimate:
@@ -123,20 +124,20 @@ class CostModel:
             case NegNode():
                 return self._neg(node, *flows)
 
-    # A kind of node each ---------------------------------------------------------------------------------------------
+    # One method for each kind of node --------------------------------------------------------------------------------
 
     def _leaf(self, node: LeafNode) -> Estimate:
-        """One record an event; of a Kleene component, one for each list of events of one key in a window.
+        """A leaf has one record per event; that of a Kleene component, one per list of events of one key in a window.
 
-        A leaf buffers each event; only lists are put together there.
+        A leaf buffers each event, so only lists cost output.
         """
         known, component = self.known, node.scan.component
         rate = known.rate(node.scan)
         if component.kind is ComponentKind.SINGLE:
             return Estimate(rate, Flow(rate, 1.0), self.weights.event * rate)
         tried = known.keys * lists(rate / known.keys, component)
-        made = Flow(tried * known.of_all(node.tests), 1.0)
-        return Estimate(tried, made, self._looking(tried, len(node.tests)) + self.weights.output * made.card)
+        output = Flow(tried * known.of_all(node.tests), 1.0)
+        return Estimate(tried, output, self._looking(tried, len(node.tests)) + self.weights.output * output.card)
 
     def _join(self, node: JoinNode, left: Flow, right: Flow) -> Estimate:
         """SEQ, CONJ, and NSEQ in front of SEQ: a bound beside the right side also stops the loop over the left.
@@ -156,22 +157,22 @@ class CostModel:
             tried *= survive if side is Side.RIGHT else 1.0
             cost += self._searching(left.card if side is Side.LEFT else right.card, absence.conditions)
         ordered = _ordered(left.size, right.size) if is_sequence else _interleaved(left.size, right.size)
-        made = Flow(min(pairs * ordered * share, MOST), left.size + right.size)
-        cost += self._looking(tried, len(node.tests)) + weights.output * made.card
+        output = Flow(min(pairs * ordered * share, MOST), left.size + right.size)
+        cost += self._looking(tried, len(node.tests)) + weights.output * output.card
         if weights.record:
             cost += self._kept((node.left, node.right), (left, right))
-        return Estimate(tried, made, cost)
+        return Estimate(tried, output, cost)
 
     def _union(self, node: UnionNode, flows: tuple[Flow, ...]) -> Estimate:
-        """The size is that of the average record."""
+        """A union has the records of all its parts; their size is the average."""
         tried = sum(flow.card for flow in flows)
         size = sum(flow.card * flow.size for flow in flows) / tried
-        made = Flow(tried * self.known.of_all(node.tests), size)
-        cost = self._looking(tried, len(node.tests)) + self.weights.output * made.card
-        return Estimate(tried, made, cost + self._kept(node.parts, flows))
+        output = Flow(tried * self.known.of_all(node.tests), size)
+        cost = self._looking(tried, len(node.tests)) + self.weights.output * output.card
+        return Estimate(tried, output, cost + self._kept(node.parts, flows))
 
     def _group(self, node: GroupNode, flow: Flow) -> Estimate:
-        """KSEQ goes through the members in its gap, of which a record of k events leaves 1/k of the window to each."""
+        """KSEQ goes through the members in its gap; each gap of a record of k events is 1/k of the window long."""
         known, component = self.known, node.scan.component
         members = known.rate(node.scan) * known.of_all(node.members) / known.keys
         groups = flow.card
@@ -179,24 +180,24 @@ class CostModel:
             # In the gap of its two neighbours, whatever else is joined: as with `survival`.
             groups *= max(members / 2 - component.maximum + 1, FEWEST_GROUPS)
         tried = flow.card * members / flow.size
-        made = Flow(groups * known.of_all(node.tests), flow.size)
+        output = Flow(groups * known.of_all(node.tests), flow.size)
         cost = self._looking(tried, len(node.members)) + self._testing(groups, len(node.tests))
-        return Estimate(tried, made, cost + self.weights.output * made.card)
+        return Estimate(tried, output, cost + self.weights.output * output.card)
 
     def _neg(self, node: NegNode, flow: Flow) -> Estimate:
-        """Each record looks once for the event that forbids it."""
-        made = Flow(flow.card * self._survive(node.absence), flow.size)
-        cost = self._searching(flow.card, node.absence.conditions) + self.weights.output * made.card
-        return Estimate(flow.card, made, cost)
+        """NEG searches once per record for the event that forbids it."""
+        output = Flow(flow.card * self._survive(node.absence), flow.size)
+        cost = self._searching(flow.card, node.absence.conditions) + self.weights.output * output.card
+        return Estimate(flow.card, output, cost)
 
     # Formula 1 -------------------------------------------------------------------------------------------------------
 
     def _looking(self, tried: float, tests: int) -> float:
-        """Without the output: C_i + (n k) C_i."""
+        """The cost of the combinations that a node tries, without its output: C_i + (n k) C_i."""
         return self.weights.input * tried * (1 + self.weights.predicate * tests)
 
     def _searching(self, records: float, conditions: tuple[Clause, ...]) -> float:
-        """NSEQ and NEG: one look-up a record, and what is tested there."""
+        """The cost of NSEQ and NEG: one lookup per record, and the conditions tested there."""
         weights = self.weights
         return weights.input * records * (weights.lookup + weights.predicate * len(conditions))
 
@@ -204,7 +205,7 @@ class CostModel:
         return self.weights.input * self.weights.predicate * records * tests
 
     def _kept(self, nodes: Iterable[trees.Node], flows: Iterable[Flow]) -> float:
-        """What a join reads from inner nodes lies in their buffers."""
+        """The cost of storing the records of those children that are inner nodes."""
         cards = (flow.card for node, flow in zip(nodes, flows, strict=True) if not isinstance(node, LeafNode))
         return self.weights.record * sum(cards)
 
@@ -213,11 +214,11 @@ class CostModel:
 
 
 def survival(scan: Scan, conditions: tuple[Clause, ...], known: Known) -> float:
-    """Which part of the records a negated class leaves.
+    """The fraction of the records that a negated class does not forbid.
 
-    With b forbidding events a window, a gap of u windows is free of them with probability exp(-b u). The gap of two
-    events is of any length up to the window's, so this is its mean. Gaps in longer records are shorter; the formula
-    stays, so that the records of a sub-pattern do not depend on when they were tested.
+    With b forbidding events per window, a gap of u windows is free of them with probability exp(-b u). The gap of two
+    events has any length up to the window's, so the fraction is the mean over u. Gaps in longer records are shorter;
+    the formula stays, so that the records of a sub-pattern do not depend on when they were tested.
     """
     forbidding = known.rate(scan) * known.of_all(conditions) / known.keys
     return -expm1(-forbidding) / forbidding

@@ -1,12 +1,12 @@
-"""What the plans of a line cost, in the units of `cost`: events touched in one window.
+"""The cost of the plans of a line, in the units of `cost`: events touched in one window.
 
 Stacks construct backwards from each last event, so they try what a right-deep tree tries: for each sequence of the
 later places, the events of this one that lie before it. Nothing between is kept, and nothing is looked up by hash, so a
 condition saves only what would be tried below the place at which it is tested. An automaton offers every event to
 every run of its partition that is open.
 
-Estimates: without the window in construction, stacks also try what is older than it, and how much that is no statistic
-says; merged runs are counted as if each went on alone. Both are then less, or more, than is done.
+Two estimates are rough. Without the window in construction, stacks also try events older than the window, which no
+statistic counts: the estimate is too low. Merged runs are counted as if each went on alone: the estimate is too high.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from kleene.plan.physical import Absence, AutomatonPlan, Scan, SequencePlan, Sta
 
 @dataclass(frozen=True, slots=True)
 class LineWeights:
-    """What one step of stacks or runs costs, relative to one of a tree: 1 each, unless measured."""
+    """The cost of one step of stacks or runs, relative to one step of a tree; 1 for a step that was not measured."""
 
-    # An event that comes to a place.
+    # An event pushed onto the stack of a place, or read by the automaton.
     event: float = 1.0
     # An instance that construction visits.
     visit: float = 1.0
-    # An event that is offered to a run, and a run that is made.
+    # An event that is offered to a run, and a run that is created.
     offer: float = 1.0
     run: float = 1.0
-    # A condition that is tested, relative to visiting.
+    # A condition that is tested, relative to `visit` or `offer`.
     predicate: float = 0.25
-    # A match that is put together.
+    # A match that is emitted.
     output: float = 1.0
 
 
-# As `make bench-trees` measured them, in the units of `cost.CALIBRATED`; those of runs are rough.
+# The weights that `make bench-trees` measured, in the units of `cost.CALIBRATED`; those of runs are rough.
 CALIBRATED_LINES = LineWeights(event=6.0, visit=2.7, offer=3.0, run=6.0, predicate=0.4, output=6.0)
 
 
@@ -75,11 +75,12 @@ def _stacks(plan: SequencePlan, known: Known, weights: LineWeights) -> float:
 
 
 def _runs(query: BoundQuery, plan: AutomatonPlan, known: Known, weights: LineWeights) -> float:
-    """What is tested where runs go on, the runs that are open at each state, and the events that they are offered."""
+    """The cost of the conditions on edges, of the runs open at each state, and of the events offered to them."""
     events = sum(_begun(state, known) for state in plan.states)
     cost = weights.event * events
-    # prod(CARD) of the states so far and the shares of their conditions; the runs that wait for the next state.
-    made, waiting = 1.0, 1.0
+    # `combinations`: prod(CARD) of the states so far times the selectivities of their conditions.
+    # `waiting`: the runs that wait for the next state.
+    combinations, waiting = 1.0, 1.0
     forks = query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH
     for number, state in enumerate(plan.states):
         tests = (*state.begin.tests, *state.proceed, *state.take.tests)
@@ -88,13 +89,13 @@ def _runs(query: BoundQuery, plan: AutomatonPlan, known: Known, weights: LineWei
         share = mine * known.of_all(tests)
         for absence in plan.absences:
             share *= _survive(absence, known) if absence.at == number else 1.0
-        # Where not every event is skipped as well, a run that is begun goes one way, or none.
-        made = min(made * (share if forks or not number else min(share, 1.0)), MOST)
+        # Unless a run forks at each event, it continues in at most one way after its first state.
+        combinations = min(combinations * (share if forks or not number else min(share, 1.0)), MOST)
         if number < len(plan.states) - 1:
-            # Of the records that are completed in one window, prod(CARD) / (k - 1)!, one in k is open at any moment.
-            waiting = made / factorial(number + 1) if forks else made
+            # prod(CARD) / (k - 1)! records are completed in one window, and one in k of them is open at any moment.
+            waiting = combinations / factorial(number + 1) if forks else combinations
             cost += weights.run * waiting + weights.offer * waiting * events / known.keys
-    matches = made / factorial(len(plan.states) - 1) if forks else made
+    matches = combinations / factorial(len(plan.states) - 1) if forks else combinations
     for absence in plan.absences:
         if absence.at is None:
             cost += weights.offer * matches * (1 + weights.predicate * len(absence.conditions))

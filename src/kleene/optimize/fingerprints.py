@@ -1,8 +1,9 @@
-"""Stable names of what statistics are of: the events of a scan, a clause, the records of a sub-pattern.
+"""Fingerprints: stable keys of the scans, clauses and sub-patterns that statistics describe.
 
-A fingerprint says what is asked, not how it is written: variables are named after the classes and the places of their
-components, `a.x > b.x` is `b.x < a.x`, and two trees that join the same parts in different orders have the same one. So
-what one query has measured serves every other query that asks the same, and every other plan of the same query.
+A fingerprint depends on what a query means, not on how it is written: variables are named after the classes and the
+places of their components, `a.x > b.x` is `b.x < a.x`, and two trees that join the same parts in different orders have
+the same one. So the statistics of one query serve every other query with the same scan, clause or sub-pattern, and
+every other plan of the same query.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SYMMETRIC = ("=", "!=")
 
 @lru_cache(maxsize=1 << 14)
 def of_classes(component: Component) -> str:
-    """The events that could be of a component, whatever it is called."""
+    """The fingerprint of a component's event classes, whatever its variable is."""
     classes = (
         f"{sorted(event_class.types)}{sorted(clause.digest.hex() for clause in event_class.predicate)}"
         for event_class in component.classes
@@ -37,17 +38,19 @@ def of_classes(component: Component) -> str:
 
 
 def of_scan(scan: Scan) -> str:
-    """The events that satisfy what is asked of one event alone; a negated class and a positive one have the same."""
+    """The fingerprint of a scan: its classes and its mask; a negated component and a positive one have the same."""
     known = {scan.component.variable: scan.component}
     return _hashed("scan", of_classes(scan.component), *sorted(template(c, known).text for c in scan.mask))
 
 
 def of_clause(clause: Clause, components: Components) -> str:
-    """A condition between components of these classes; of components of one class, the earlier is named first."""
-    made = template(clause, components)
-    classes = [_class_of(name, components) for name in made.variables]
-    ranks = _ranks(made.variables, classes, components)
-    return _hashed("clause", made.text, *(f"{label}{rank}" for label, rank in zip(classes, ranks, strict=True)))
+    """The fingerprint of a clause between components; those of one class are ranked by their place in the pattern."""
+    clause_template = template(clause, components)
+    classes = [_class_of(name, components) for name in clause_template.variables]
+    ranks = _ranks(clause_template.variables, classes, components)
+    return _hashed(
+        "clause", clause_template.text, *(f"{label}{rank}" for label, rank in zip(classes, ranks, strict=True))
+    )
 
 
 # Clauses -----------------------------------------------------------------------------------------------------------
@@ -55,7 +58,7 @@ def of_clause(clause: Clause, components: Components) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A clause with numbers for its variables, and the variables in the order of their numbers."""
+    """The text of a clause with numbers for its variables, and the variables in the order of their numbers."""
 
     text: str
     variables: tuple[str, ...]
@@ -113,7 +116,7 @@ def _class_of(name: str, components: Components) -> str:
 
 
 def _ranks(names: Iterable[str], classes: list[str], components: Components) -> list[int]:
-    """Of each variable, how many others of its class stand before it in the pattern."""
+    """For each variable, the number of others of its class that stand before it in the pattern."""
     placed = [
         (label, components[name].position if name in components else 0)
         for name, label in zip(names, classes, strict=True)
@@ -125,7 +128,7 @@ def _ranks(names: Iterable[str], classes: list[str], components: Components) -> 
 
 
 def of_node(node: trees.Node, components: Components, key: tuple[str, ...] = ()) -> str:
-    """The records that a node makes: what it joins and tests, not in which order."""
+    """The fingerprint of a node's records: what the node joins and tests, not in which order."""
     structure, scans = _structure(node)
     labels = {scan.component.variable: str(number) for number, scan in enumerate(scans)}
     groups = [each.site for each in trees.walk(node) if isinstance(each, GroupNode)]
@@ -143,7 +146,7 @@ def of_node(node: trees.Node, components: Components, key: tuple[str, ...] = ())
 
 
 def _structure(node: trees.Node) -> tuple[str, tuple[Scan, ...]]:
-    """The operators and scans, and the scans in an order in which the text of the pattern plays no part."""
+    """The operators and scans as text, and the scans in an order that does not depend on the text of the pattern."""
     match node:
         case LeafNode(scan=scan):
             component = scan.component
@@ -177,12 +180,12 @@ def _placed(what: str, scan: Scan, gap: Gap, labels: Mapping[str, str]) -> str:
 
 
 def _labelled(clause: Clause, components: Components, labels: Mapping[str, str]) -> str:
-    made = template(clause, components)
-    return _hashed("in", made.text, *(labels.get(name, "") for name in made.variables))
+    clause_template = template(clause, components)
+    return _hashed("in", clause_template.text, *(labels.get(name, "") for name in clause_template.variables))
 
 
 def _hashed(*parts: str) -> str:
-    made = blake2b(digest_size=16)
+    hasher = blake2b(digest_size=16)
     for part in parts:
-        made.update(part.encode() + b"\0")
-    return made.hexdigest()
+        hasher.update(part.encode() + b"\0")
+    return hasher.hexdigest()

@@ -2,10 +2,10 @@
 
 Nested patterns come first, each then a part of what is around it. The best tree of every set of parts is kept, under
 its bit mask, as the plan's own node with its records and its cost. A sequence joins neighbours only, a conjunction of
-few parts any two sets. What is negated or grouped between two parts is looked at in each place that the node below it
-allows, or on top of the whole tree. Which of them stand on top decides how many records every node below makes, so
-that is chosen around the search: each choice is tried while there are few, else one after the other is moved down
-where that is cheaper. With that choice made the records of a set do not depend on its tree, and Theorem 5.1 holds.
+few parts any two sets. A negation or a closure between two parts is tried in each place that the node below it allows,
+and on top of the whole tree. Which of them stand on top decides how many records every node below has, so an outer loop
+chooses that: it tries every combination while there are few, else it moves down one after the other where that is
+cheaper. For a fixed choice the records of a set do not depend on its tree, so Theorem 5.1 holds.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from kleene.pattern.nodes import Disjunction, Leaf, Pattern
 from kleene.pattern.query import BoundQuery
 from kleene.plan.trees import Join, TreePlan
 
-# With more that could stand low or on top, not every combination is tried.
+# With more negations and closures that can stand low or on top, not every combination is tried.
 MOST_CHOICES = 4
 # A conjunction of more parts is joined in the order of its text: 3ⁿ splits are too many.
 MOST_IN_ANY_ORDER = 10
-# Costs that differ by less are the same; of these the first is taken, so that rounding decides nothing.
+# Costs that differ by less than this factor count as equal, and the first tree wins, so that rounding decides nothing.
 _ROUNDING = 1 - 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The cheapest tree, and the next best of those that the search came by.
+    """The cheapest tree, and the next best of those that the search built.
 
-    That one ends with another join, or has a negation or a closure elsewhere.
+    The runner-up has another last join, or a negation or a closure in another place.
     """
 
     plan: TreePlan
@@ -53,7 +53,7 @@ def best(
     weights: Weights | None = None,
     key: tuple[str, ...] | None = None,
 ) -> SearchResult:
-    """The tree of one part of a query's union that costs least; the key is as in `TreeBuilder`."""
+    """The cheapest tree of one part of a query's union; `key` is as in `TreeBuilder`."""
     builder = TreeBuilder(query, logical, key, statistics, weights)
     ranked = sorted(_whole_trees(builder), key=lambda ranked: ranked[1])
     plan, cost = ranked[0]
@@ -64,20 +64,20 @@ def best(
 
 
 def _whole_trees(builder: TreeBuilder) -> list[tuple[TreePlan, float]]:
-    """Trees of the whole pattern, for each choice of what does not stand on top."""
+    """Trees of the whole pattern with their costs, for each choice of the negations and closures that stand low."""
     movable = [between.component.variable for between in builder.between if between.movable]
 
-    def found(low: frozenset[str]) -> list[tuple[TreePlan, float]]:
+    def plans_with(low: frozenset[str]) -> list[tuple[TreePlan, float]]:
         trees = _Search(builder, low).trees(builder.logical.pattern)
         return [builder.plan(builder.topped(tree)) for tree in trees]
 
     if len(movable) <= MOST_CHOICES:
         choices = (frozenset(low) for size in range(len(movable) + 1) for low in combinations(movable, size))
-        return [each for low in choices for each in found(low)]
+        return [each for low in choices for each in plans_with(low)]
     low: frozenset[str] = frozenset()
-    plans = found(low)
+    plans = plans_with(low)
     for name in movable:
-        lower = found(low | {name})
+        lower = plans_with(low | {name})
         if lower and lower[0][1] < min(cost for _, cost in plans):
             low |= {name}
         plans += lower
@@ -87,41 +87,41 @@ def _whole_trees(builder: TreeBuilder) -> list[tuple[TreePlan, float]]:
 @dataclass(frozen=True, slots=True)
 class _Search:
     builder: TreeBuilder
-    # What is negated or grouped and does not stand on top.
+    # The variables of the negations and closures that do not stand on top.
     low: frozenset[str]
 
     def trees(self, pattern: Pattern) -> list[Subtree]:
-        """The best tree first, then another one, if any; none, where something cannot stand low."""
+        """The best tree, then another one, if any; no tree, if something in `low` cannot stand low."""
         if isinstance(pattern, Leaf):
             return [self.builder.leaf(pattern.component)]
         parts = None if isinstance(pattern, Disjunction) else self.builder.parts[pattern]
-        found = [self.trees(part) for part in (pattern.parts if parts is None else parts.joined)]
-        if not all(found):
+        part_trees = [self.trees(part) for part in (pattern.parts if parts is None else parts.joined)]
+        if not all(part_trees):
             return []
-        firsts = [trees[0] for trees in found]
+        firsts = [trees[0] for trees in part_trees]
         combined = self._combined(parts, firsts)
-        losses = [(trees[1].cost - trees[0].cost, number) for number, trees in enumerate(found) if len(trees) > 1]
+        losses = [(trees[1].cost - trees[0].cost, number) for number, trees in enumerate(part_trees) if len(trees) > 1]
         if len(combined) == 1 and losses:
-            # The part that loses least by it has its second best tree.
+            # The runner-up has the second best tree of one part: of the part for which that costs least.
             _, number = min(losses)
-            firsts[number] = found[number][1]
+            firsts[number] = part_trees[number][1]
             combined += self._combined(parts, firsts)
         return combined
 
     def _combined(self, parts: Parts | None, below: list[Subtree]) -> list[Subtree]:
-        """Of a disjunction, which has no order, the only tree."""
+        """The trees over these subtrees; a disjunction (`parts` is None) has no order of joins, so it has one tree."""
         return [self.builder.union(tuple(below))] if parts is None else self._joined(parts, below)
 
     def _joined(self, parts: Parts, below: list[Subtree]) -> list[Subtree]:
-        """Algorithm 5; of all parts, the best tree and the next."""
+        """Algorithm 5: the best tree of all parts and the next best."""
         if len(below) == 1:
             return below
         table = {1 << number: part for number, part in enumerate(below)}
         any_order = len(below) <= MOST_IN_ANY_ORDER
         for own in _sets(parts, any_order=any_order):
-            found = self._cheapest(1, parts, splits(parts, own, any_order=any_order), table)
-            if found:
-                table[own] = found[0]
+            trees = self._cheapest(1, parts, splits(parts, own, any_order=any_order), table)
+            if trees:
+                table[own] = trees[0]
         return self._cheapest(2, parts, splits(parts, parts.every, any_order=any_order), table)
 
     def _cheapest(
@@ -190,7 +190,7 @@ class _Cheapest:
 
 
 def _sets(parts: Parts, *, any_order: bool) -> Iterator[int]:
-    """Each set of two parts or more that is not all of them, after all its subsets."""
+    """Each set of at least two parts, but not of all, that can be a side of a join; after all its subsets."""
     count = len(parts.joined)
     if parts.kind is Join.CONJ and any_order:
         yield from (own for own in range(3, parts.every) if own & (own - 1))

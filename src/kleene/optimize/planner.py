@@ -109,7 +109,7 @@ def _on_runs(query: BoundQuery, line: LinearPattern, absences: tuple[Absence, ..
     """SASE+ §3.2 steps 1–4 and 6.
 
     What an edge tests decides which events may be ignored, so only where every event may be (skip_till_any_match) can a
-    condition wait until the end, and not where the prefixes of runs are asked for (TIMEOUTS). Contiguity is judged in a
+    condition wait until the end, and not where the query outputs prefixes of runs (TIMEOUTS). Contiguity is judged in a
     partition, so there runs are always kept apart by it.
     """
     states = tuple(

@@ -1,9 +1,9 @@
-"""Negation to the earliest edge where it can be decided: a run that a negated event has spoilt is not carried on.
+"""Pushes negation to the earliest edge that can decide it: a run that a negated event invalidated is dropped.
 
-In the middle that is the edge which takes the right neighbour, or a later one that a condition waits for. At the start
-it waits for the last event, at the end for the window to close, so both stay with complete matches. The edge itself
-still fires: the positive components are matched first, as if the negated ones were not there (the semantics page §3);
-a timeout names the positive prefix, so with TIMEOUTS no run is stopped early.
+In the middle that is the edge which takes the right neighbour, or a later one that binds what a condition names. A
+negation at the start waits for the last event, one at the end for the window to close, so both are tested on complete
+matches. The edge itself still fires: the positive components are matched first, as if the negated ones were not there
+(the semantics page §3); a timeout names the positive prefix, so with TIMEOUTS no run is stopped early.
 """
 
 from __future__ import annotations

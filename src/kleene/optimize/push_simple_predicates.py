@@ -1,4 +1,4 @@
-"""Simple predicates to the scan (SASE §4.2): a condition on one event decides whether it is looked at at all."""
+"""Pushes simple predicates to the scan (SASE §4.2): an event that fails a condition on it alone is never visited."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _to_scans(plan: SequencePlan) -> SequencePlan:
 
 
 def _to_edges(plan: AutomatonPlan) -> AutomatonPlan:
-    """From wherever they are tested to the edge that takes their event; what is on `a[1]` is on its begin edge."""
+    """Moves simple predicates to the edge that takes their event; for a condition on `a[1]` that is the begin edge."""
     tested = [clause for state in plan.states for clause in state.tests]
     states = []
     masked: set[Clause] = set()
@@ -42,9 +42,9 @@ def _to_edges(plan: AutomatonPlan) -> AutomatonPlan:
 
 
 def _is_on(clause: Clause, variable: str, which: tuple[Which, ...]) -> bool:
-    """Whether a clause speaks of one event of this variable, and of nothing else."""
-    found = references(clause)
-    return bool(found) and all(
+    """Whether a clause refers to one event of this variable, and to nothing else."""
+    clause_references = references(clause)
+    return bool(clause_references) and all(
         isinstance(reference, Attribute) and reference.variable == variable and reference.which in which
-        for reference in found
+        for reference in clause_references
     )

@@ -1,7 +1,8 @@
-"""Conditions across events to construction (SASE §4.2.2, dynamic filtering): tested as soon as their events are bound.
+"""Pushes conditions across events into construction (SASE §4.2.2): each is tested once its events are bound.
 
-Construction goes from the last place to the first, so a clause is complete at the earliest place that it names. An
-equivalence test binds all places alike; it is tested between neighbours, so that each event is tested when it is bound.
+The paper calls this dynamic filtering. Construction goes from the last place to the first, so a clause can be tested at
+the earliest place that it names. An equivalence test compares all places with each other; it is tested between
+neighbours, so that each event is tested when it is bound.
 """
 
 from __future__ import annotations
@@ -29,9 +30,12 @@ def push_to_construction(plan: SequencePlan | AutomatonPlan, query: BoundQuery) 
 
 
 def _between_neighbours(clauses: tuple[Clause, ...], names: list[str], partition: tuple[str, ...]) -> list[Clause]:
-    """The clauses, with `b.x = a.x` and `c.x = a.x` as `a.x = b.x` and `b.x = c.x`: every type has the attribute."""
-    made = [clause for clause in clauses if not implied_by_key(clause, partition)]
+    """The clauses, with `b.x = a.x` and `c.x = a.x` replaced by `a.x = b.x` and `b.x = c.x`.
+
+    That is the same, since every event type has the attributes of the partition.
+    """
+    tests = [clause for clause in clauses if not implied_by_key(clause, partition)]
     for attribute in partition:
         if any(implied_by_key(clause, (attribute,)) for clause in clauses):
-            made += [agreement(left, right, attribute, clauses) for left, right in pairwise(names)]
-    return made
+            tests += [agreement(left, right, attribute, clauses) for left, right in pairwise(names)]
+    return tests

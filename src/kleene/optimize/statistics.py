@@ -1,7 +1,7 @@
-"""What the optimiser knows of a stream (ZStream Table 1), by fingerprint, and what it assumes where it knows nothing.
+"""Statistics of a stream (ZStream Table 1), by fingerprint, and the defaults for what was not measured.
 
-Everything is per length of the query's window: a rate is CARD, the events of a class within one window that satisfy
-what is asked of one event alone. A statistic that was not measured has a default, so that a plan can be found at once.
+Everything is per window of the query: a rate is CARD, the events of a class within one window that satisfy the
+conditions on one event alone. A statistic that was not measured has a default, so that a query can be planned at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kleene.plan.trees import Node
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What is assumed of what nobody has measured."""
+    """The values of statistics that were not measured."""
 
     # Events of a class in one window, before its own conditions: the same for every class.
     rate: float = 100.0
@@ -34,22 +34,22 @@ class Defaults:
 
 DEFAULTS = Defaults()
 
-# No estimate is nothing: what was not seen yet may still come, and products of estimates must stay comparable.
+# No estimate is zero: what was not seen yet may still come, and products of estimates must stay comparable.
 LEAST_SELECTIVITY = 1e-9
 LEAST_RATE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    # Of the fingerprint of a scan: its events in one window.
+    # By fingerprint of a scan: its events in one window.
     rates: Mapping[str, float] = field(default_factory=dict)
-    # Of the fingerprint of a clause: the part of the combinations that satisfy it.
+    # By fingerprint of a clause: the fraction of the combinations that satisfy it.
     selectivities: Mapping[str, float] = field(default_factory=dict)
-    # Of the fingerprint of a sub-pattern: the records made in one window; goes before every estimate.
+    # By fingerprint of a sub-pattern: its records in one window; used instead of an estimate.
     cardinalities: Mapping[str, float] = field(default_factory=dict)
-    # How many values the partition's key has in one window.
+    # The number of values that the partition's key has in one window.
     keys: float = 1.0
-    # How many events all this was seen on.
+    # The number of events on which all this was measured.
     sampled: int = 0
 
 

@@ -1,8 +1,8 @@
 """De Morgan (ZStream §5.2.1): `A ; (!B & !C) ; D` is `A ; !(B | C) ; D`, one buffer to look into instead of two.
 
-The negated components of one gap have the same neighbours. Where the same is asked of them, an event that forbids a
-match through one of them would do so through any other that took its class. Whether an event lacks an attribute is
-judged by its own type, which the merge leaves as it was.
+The negated components of one gap have the same neighbours. If they also have the same conditions, an event that
+forbids a match through one of them would do so through any other that took its class. Whether an event lacks an
+attribute is judged by its own type, which the merge leaves as it was.
 
 Conditions of the rule: the components stand side by side in one sequence, with nothing between them that takes events;
 and their clauses of P₋ are the same but for their own names, those that compare with other branches included. No clause
@@ -19,7 +19,7 @@ from kleene.optimize.trees.logical import Logical
 from kleene.pattern.nodes import Component, EventClass, Leaf, Pattern, Sequence, components
 from kleene.pattern.query import BoundQuery
 
-# What stands for the event of any negated component.
+# The variable that stands for any negated component when conditions are compared.
 _ANY_ONE = "!"
 
 
@@ -49,16 +49,16 @@ def _is_negated(part: Pattern) -> bool:
 
 
 def _merged_in_gap(gap: tuple[Pattern, ...], logical: Logical) -> list[Pattern]:
-    """Each negated component goes to the first of which the same is asked."""
-    found: dict[frozenset[Meaning], Component] = {}
+    """The negated components of a gap, each merged into the first one with the same conditions."""
+    by_conditions: dict[frozenset[Meaning], Component] = {}
     for component in components(Sequence(gap)):
-        asked = _asked(component, logical)
-        first = found.setdefault(asked, component)
-        found[asked] = replace(first, classes=_classes(first, component))
-    return [Leaf(component) for component in found.values()]
+        conditions = _conditions_on(component, logical)
+        first = by_conditions.setdefault(conditions, component)
+        by_conditions[conditions] = replace(first, classes=_classes(first, component))
+    return [Leaf(component) for component in by_conditions.values()]
 
 
-def _asked(component: Component, logical: Logical) -> frozenset[Meaning]:
+def _conditions_on(component: Component, logical: Logical) -> frozenset[Meaning]:
     clauses = logical.negative.get(component.variable, ())
     return meanings(renamed(clause, {component.variable: _ANY_ONE}) for clause in clauses)
 

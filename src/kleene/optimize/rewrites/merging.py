@@ -1,9 +1,9 @@
-"""Two components of different branches become one: what that makes of the conditions, and of the names in a match.
+"""Merges two components of different branches into one: the conditions after that, and the names in a match.
 
-Of the two branches a match has one. So every condition must say of the one component what it said of the two: where it
-names one of them, it was true by absence (the semantics page §2, Missing) of the other branch's matches, and must stay
-true of them now that the component is there. It does when it names a variable that is still absent there, or when the
-same was asked of the other component anyway.
+A match takes one of the two branches. So every condition must say of the one component what it said of the two: where
+it names one of them, it was true by absence (the semantics page §2, Missing) of the other branch's matches, and must
+stay true of them now that the component is there. It does when it names a variable that is still absent there, or when
+the other component has the same condition anyway.
 
 What becomes of a clause of P₊ when `a` of one branch and `b` of the other become one, where `p` stands beside `a` only,
 `q` beside `b` only, and `d` around both:
@@ -13,8 +13,8 @@ What becomes of a clause of P₊ when `a` of one branch and `b` of the other bec
   the branches has, and either absence makes it true; a match that takes neither branch lacks both, and what is true by
   absence stays true where more is absent.
 - `a.x = p.x`: it stays, since `p` is absent where `a` stands for `b`. `b.x = q.x` becomes `a.x = q.x`.
-- `a.x > 1` and `b.x > 1`, `a.x = d.x` and `b.x = d.x`: one of the two stays, since the same is asked of both.
-- `a.x > 1` alone, `a.x = d.x` alone: there is no merge, since it would be asked of the other branch's matches as well.
+- `a.x > 1` and `b.x > 1`, `a.x = d.x` and `b.x = d.x`: one of the two stays, since both components have it.
+- `a.x > 1` alone, `a.x = d.x` alone: there is no merge, since it would be tested on the other branch's matches as well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kleene.plan.trees import Alias
 
 @dataclass(frozen=True)
 class Merging:
-    """Two variables, the first of which stays, and what stands beside each in its branch."""
+    """Two variables, the first of which stays, and the rest of the branch of each."""
 
     kept: str
     merged: str
@@ -42,7 +42,7 @@ class Merging:
 
     @cached_property
     def only_kept(self) -> frozenset[str]:
-        """What is in the kept component's branch only, after the merge."""
+        """The variables that only the kept component's branch has after the merge."""
         return _names(self.beside_kept)
 
     @cached_property
@@ -55,7 +55,7 @@ class _Differs(Exception):
 
 
 def merged(logical: Logical, merging: Merging) -> Logical | None:
-    """The same conditions about one component instead of two, the pattern left as it is; None when there are none."""
+    """The same conditions about one component instead of two, in the same pattern; None if that is impossible."""
     try:
         return replace(
             logical,
@@ -100,35 +100,35 @@ def _of_both(clauses: Iterable[Clause], merging: Merging) -> tuple[Clause, ...]:
             of_merged.append(renamed(clause, {merging.merged: merging.kept}))
         else:
             raise _Differs
-    _check_asked_of_both(of_kept, of_merged, merging.only_kept)
-    _check_asked_of_both(of_merged, of_kept, merging.only_merged)
+    _check_holds_for_both(of_kept, of_merged, merging.only_kept)
+    _check_holds_for_both(of_merged, of_kept, merging.only_merged)
     known = meanings(of_kept)
     return (*left, *(clause for clause in of_merged if meaning(clause) not in known))
 
 
-def _check_asked_of_both(clauses: Iterable[Clause], others: Iterable[Clause], absent: frozenset[str]) -> None:
-    """In the other branch, where `absent` is, a condition is true, or is asked as well."""
-    asked = meanings(others)
-    if not all(truth(clause, absent) or meaning(clause) in asked for clause in clauses):
+def _check_holds_for_both(clauses: Iterable[Clause], others: Iterable[Clause], absent: frozenset[str]) -> None:
+    """Checks that each clause holds in the other branch too: true where `absent` are absent, or one of `others`."""
+    other_meanings = meanings(others)
+    if not all(truth(clause, absent) or meaning(clause) in other_meanings for clause in clauses):
         raise _Differs
 
 
 def _by_variable(groups: Mapping[str, tuple[Clause, ...]], merging: Merging) -> dict[str, tuple[Clause, ...]]:
-    """Conditions on negated events and members, by the variable of those; some are of one branch alone."""
-    found: dict[str, tuple[Clause, ...]] = {}
+    """Conditions on negated events or members, by their variable, which may belong to one branch only."""
+    conditions: dict[str, tuple[Clause, ...]] = {}
     for name, clauses in groups.items():
         if name in merging.only_kept:
-            found[name] = _unnamed(clauses, merging.merged, merging.only_merged)
+            conditions[name] = _unnamed(clauses, merging.merged, merging.only_merged)
         elif name in merging.only_merged:
             left = _unnamed(clauses, merging.kept, merging.only_kept)
-            found[name] = tuple(renamed(clause, {merging.merged: merging.kept}) for clause in left)
+            conditions[name] = tuple(renamed(clause, {merging.merged: merging.kept}) for clause in left)
         else:
-            found[name] = _of_both(clauses, merging)
-    return found
+            conditions[name] = _of_both(clauses, merging)
+    return conditions
 
 
 def _unnamed(clauses: Iterable[Clause], other: str, beside: frozenset[str]) -> tuple[Clause, ...]:
-    """Conditions of one branch without those that are true since they name the component of the other."""
+    """The conditions of one branch, without those that name the other's component and so are true by absence."""
     naming = [clause for clause in clauses if other in variables(clause)]
     if not all(truth(clause, beside | {other}) for clause in naming):
         raise _Differs
@@ -139,30 +139,30 @@ def _unnamed(clauses: Iterable[Clause], other: str, beside: frozenset[str]) -> t
 
 
 def _aliases(aliases: Iterable[Alias], merging: Merging) -> tuple[Alias, ...]:
-    """How a match tells which name to show: by variables that only matches with that name have."""
+    """The aliases by which a match shows the right name: each lists variables that only matches with that name bind."""
     earlier = [_after(alias, merging) for alias in aliases]
     own = [alias for alias in earlier if alias.of == merging.merged]
-    found = [replace(alias, of=merging.kept) if alias in own else alias for alias in earlier]
-    found.append(Alias(merging.merged, merging.kept, _telling(merging.beside_merged, own)))
-    if not all(alias.when for alias in found):
+    all_aliases = [replace(alias, of=merging.kept) if alias in own else alias for alias in earlier]
+    all_aliases.append(Alias(merging.merged, merging.kept, _identifying(merging.beside_merged, own)))
+    if not all(alias.when for alias in all_aliases):
         raise _Differs
-    return tuple(found)
+    return tuple(all_aliases)
 
 
 def _after(alias: Alias, merging: Merging) -> Alias:
-    """What the kept component tells from now on: only what both told."""
+    """An alias after the merge: the kept component still identifies it only if both components did."""
     both = {merging.kept, merging.merged}
-    told = both <= {*alias.when}
-    when = (name for name in alias.when if name not in both or (told and name == merging.kept))
+    names_both = both <= {*alias.when}
+    when = (name for name in alias.when if name not in both or (names_both and name == merging.kept))
     return replace(alias, when=tuple(when))
 
 
-def _telling(part: Pattern, aliases: Iterable[Alias]) -> tuple[str, ...]:
+def _identifying(part: Pattern, aliases: Iterable[Alias]) -> tuple[str, ...]:
     """The variables of a part that are present only where a component beside it is shown under its own name."""
     elsewhere = {name for alias in aliases for name in alias.when}
     present = presences(part, [c.variable for c in components(part) if not c.negated])
     otherwise = {name for names in present if not elsewhere.isdisjoint(names) for name in names}
-    telling = [c.variable for c in components(part) if not c.negated and c.variable not in otherwise]
-    if not all(set(telling) & names for names in present if elsewhere.isdisjoint(names)):
+    identifying = [c.variable for c in components(part) if not c.negated and c.variable not in otherwise]
+    if not all(set(identifying) & names for names in present if elsewhere.isdisjoint(names)):
         raise _Differs
-    return tuple(telling)
+    return tuple(identifying)

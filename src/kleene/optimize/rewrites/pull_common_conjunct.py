@@ -1,8 +1,8 @@
 """Distributivity of conjunctions: `(A & B) | (A & C)` is `A & (B | C)`, wherever in them A stands.
 
 Conditions of the rule, besides those on the conditions of the query (`merging`): both are single components of the same
-classes, of which the same is asked by itself; and what is left of each branch is something that begins and ends with
-what takes events by itself, since a negation or a closure at its edge would lose its neighbour.
+classes with the same conditions on each alone; and the rest of each branch begins and ends with a component that takes
+events by itself, since a negation or a closure at its edge would lose its neighbour.
 """
 
 from __future__ import annotations

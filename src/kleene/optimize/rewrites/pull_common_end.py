@@ -1,8 +1,8 @@
 """Distributivity at the end of sequences: `(A ; C) | (B ; C)` is `(A | B) ; C`.
 
 Conditions of the rule, besides those on the conditions of the query (`merging`): both are single components of the same
-classes, of which the same is asked by itself; and what is left of each branch is something that begins and ends with
-what takes events by itself, since a negation or a closure at its edge would lose its neighbour.
+classes with the same conditions on each alone; and the rest of each branch begins and ends with a component that takes
+events by itself, since a negation or a closure at its edge would lose its neighbour.
 """
 
 from __future__ import annotations

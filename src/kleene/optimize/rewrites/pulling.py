@@ -1,4 +1,4 @@
-"""What two branches of a disjunction have in common, pulled out of it (ZStream §5.2.1): one rule a place to look."""
+"""Pulls a component that two branches have in common out of a disjunction (ZStream §5.2.1), for three rules."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kleene.pattern import nodes
 from kleene.pattern.expressions import variables
 from kleene.pattern.nodes import ComponentKind, Conjunction, Disjunction, EventClass, Leaf, Pattern
 
-# The leaves of a branch that could be pulled, each with what is left of the branch.
+# The leaves of a branch that could be pulled, each with the rest of the branch.
 Leaves = Callable[[Pattern], Iterator[tuple[Leaf, Pattern]]]
-# A leaf beside what was left of the branches.
+# Puts a leaf that was pulled beside the rest of the branches.
 Beside = Callable[[Leaf, Pattern], Pattern]
 
-# What conditions ask of a variable by itself, and the name that stands for it there.
-_Asked = Mapping[str, frozenset[Meaning]]
+# By variable: the conditions that name no other variable, with `_ALIKE` in the place of its name.
+_OwnConditions = Mapping[str, frozenset[Meaning]]
 _ALIKE = "|"
 
 
@@ -31,17 +31,17 @@ class _Candidate:
 
 
 def pull(logical: Logical, leaves: Leaves, beside: Beside) -> Logical:
-    """Every leaf that two branches have in common and that can be pulled, pulled; the first one's variable stays."""
-    # A component asks for itself what the one that it takes in does, so this stays true.
-    asked = _asked_alone(logical)
-    while (simpler := _pulled_once(logical, leaves, beside, asked)) is not None:
+    """Pulls out every leaf that two branches have in common, where that is possible; the first one's variable stays."""
+    # Components that are merged have the same conditions of their own, so these stay valid after each step.
+    own_conditions = _own_conditions(logical)
+    while (simpler := _pulled_once(logical, leaves, beside, own_conditions)) is not None:
         logical = simpler
     return logical
 
 
-def _pulled_once(logical: Logical, leaves: Leaves, beside: Beside, asked: _Asked) -> Logical | None:
+def _pulled_once(logical: Logical, leaves: Leaves, beside: Beside, own_conditions: _OwnConditions) -> Logical | None:
     for disjunction in _disjunctions(logical.pattern):
-        for one, other in _alike(disjunction, leaves, asked):
+        for one, other in _alike(disjunction, leaves, own_conditions):
             merging = Merging(one.leaf.component.variable, other.leaf.component.variable, one.rest, other.rest)
             simpler = merged(logical, merging)
             if simpler is not None:
@@ -54,7 +54,7 @@ def _pulled_once(logical: Logical, leaves: Leaves, beside: Beside, asked: _Asked
 
 
 def _either(one: Pattern, other: Pattern) -> Disjunction:
-    """Branches that join one after the other stand in one list."""
+    """The disjunction of two rests; a rest that is a disjunction itself becomes part of one list."""
     return Disjunction((*(one.parts if isinstance(one, Disjunction) else (one,)), other))
 
 
@@ -79,33 +79,35 @@ def _replaced(pattern: Pattern, old: Pattern, new: Pattern) -> Pattern:
     return type(pattern)(tuple(_replaced(part, old, new) for part in pattern.parts))
 
 
-def _asked_alone(logical: Logical) -> _Asked:
-    found: dict[str, set[Meaning]] = {}
+def _own_conditions(logical: Logical) -> _OwnConditions:
+    conditions: dict[str, set[Meaning]] = {}
     for clause in logical.positive:
         named = variables(clause)
         if len(named) == 1:
             (name,) = named
-            found.setdefault(name, set()).add(meaning(renamed(clause, {name: _ALIKE})))
-    return {name: frozenset(said) for name, said in found.items()}
+            conditions.setdefault(name, set()).add(meaning(renamed(clause, {name: _ALIKE})))
+    return {name: frozenset(own) for name, own in conditions.items()}
 
 
-def _alike(disjunction: Disjunction, leaves: Leaves, asked: _Asked) -> Iterator[tuple[_Candidate, _Candidate]]:
-    """Pairs of single components of the same classes of which the same is asked, in different branches."""
+def _alike(
+    disjunction: Disjunction, leaves: Leaves, own_conditions: _OwnConditions
+) -> Iterator[tuple[_Candidate, _Candidate]]:
+    """Pairs of single components in different branches with the same classes and the same conditions of their own."""
     groups: dict[tuple[tuple[EventClass, ...], frozenset[Meaning]], list[_Candidate]] = {}
     for number, branch in enumerate(disjunction.parts):
         for leaf, rest in leaves(branch):
             component = leaf.component
             if component.kind is ComponentKind.SINGLE and not component.negated and _stands_alone(rest):
-                alike = component.classes, asked.get(component.variable, frozenset())
+                alike = component.classes, own_conditions.get(component.variable, frozenset())
                 groups.setdefault(alike, []).append(_Candidate(number, leaf, rest))
     for group in groups.values():
         yield from ((one, other) for one, other in combinations(group, 2) if one.branch != other.branch)
 
 
 def _stands_alone(part: Pattern) -> bool:
-    """Whether a part begins and ends with what takes events by itself.
+    """Whether a part begins and ends with a component that takes events by itself.
 
-    A negation or a closure at an edge is bounded by what stands outside, and may not be nested without it.
+    A negation or a closure at an edge is bounded by the part outside, so it may not be nested without that part.
     """
     if isinstance(part, Leaf):
         return not part.component.negated and part.component.kind is not ComponentKind.CLOSURE

@@ -1,8 +1,8 @@
-"""The nodes of a tree, built from the leaves up (ZStream §4): each tests what it is the first to know enough for.
+"""Builds the nodes of a tree from the leaves up (ZStream §4): each tests the clauses that no node below can.
 
-NSEQ looks for a negated event beside one neighbour, so what it compares must be known on that side (§4.4.2). What knows
-less stands higher: NEG and KSEQ above the join of the neighbours, or on whole records. A negation or a closure of a
-branch that stands on top finds no variable of its gap in the records of the others, which it leaves alone.
+NSEQ looks for a negated event beside one neighbour, so that side must bind the variables that it compares (§4.4.2). If
+neither side does, NEG stands above the join of the neighbours, or on top of the whole tree, as KSEQ does. A negation or
+a closure of one branch that stands on top leaves the records of other branches alone: they bind no variable of its gap.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def why_not_trees(query: BoundQuery) -> str | None:
 
 
 class Where(Enum):
-    """Where a negated class or a closure is looked at."""
+    """The places where a tree can test a negated class or group a closure."""
 
-    # NSEQ beside the right or the left neighbour; only of negated classes.
+    # NSEQ beside the right or the left neighbour; for negated classes only.
     RIGHT = "NSEQ, before its right neighbour"
     LEFT = "NSEQ, after its left neighbour"
     # Right above the join of its two neighbours: NEG, or KSEQ.
@@ -69,16 +69,16 @@ _SIDES = {Where.LEFT: Side.LEFT, Where.RIGHT: Side.RIGHT}
 
 
 class Subtree(NamedTuple):
-    """A node with all below it: what it makes and costs, and what decides what the nodes above it test."""
+    """A node with all below it: its records, its cost, and what decides which clauses the nodes above it test."""
 
     node: Node
-    # Its records in one window, and the cost of it and of all below it.
+    # Its records in one window; its cost, including that of all nodes below it.
     flow: Flow
     cost: float
-    # Bits: the variables that its records bind, and those that every record binds, unlike those of a branch.
+    # Bits: the variables that some record binds; those that every record binds, so none of a disjunction's branches.
     bound: int
     always: int
-    # Bits: the clauses that are tested in it.
+    # Bits: the clauses that it or a node below it tests.
     tested: int
 
 
@@ -101,7 +101,7 @@ class TreeBuilder:
         self._clauses = ClausePlaces(logical, self.key, query.schema)
         places = {component: place for place, component in enumerate(components(logical.pattern))}
         every = (between for parts in self.parts.values() for between in parts.between)
-        # What is negated and what is grouped, in the order of the text.
+        # The negated classes and closures, in the order of the text.
         self.between = tuple(sorted(every, key=lambda between: places[between.component]))
 
     # Nodes -----------------------------------------------------------------------------------------------------------
@@ -153,20 +153,20 @@ class TreeBuilder:
     def joins(
         self, parts: Parts, left: Subtree, right: Subtree, first: int, low: Collection[str] | None = None
     ) -> list[Subtree]:
-        """Every way to join two sides, of which the right one begins with the part of this number.
+        """Every way to join two sides; `first` is the number of the first part on the right.
 
-        low   just what does not stand on top; None: what stands between the sides stands in each place that it can
-              have, the lowest first
+        low   the variables of the negations and closures that do not stand on top; None: each that stands between the
+              sides is tried in every place that it can have, the lowest first
         """
         gap = parts.gaps.get(first)
         if gap is None:
             return [self.join(parts.kind, left, right)]
-        found = []
+        trees = []
         for chosen in product(*(self._places(between, left, right, low) for between in gap)):
             placed = tuple(zip(chosen, gap, strict=True))
             tree = self.join(parts.kind, left, right, [(_SIDES[where], n) for where, n in placed if where in _SIDES])
-            found.append(self._above(tree, [between for where, between in placed if where is Where.JOIN]))
-        return found
+            trees.append(self._above(tree, [between for where, between in placed if where is Where.JOIN]))
+        return trees
 
     def _places(
         self, between: Between, left: Subtree, right: Subtree, low: Collection[str] | None
@@ -176,17 +176,17 @@ class TreeBuilder:
         needed = self._clauses.bits(between.named)
         sides = [(Where.RIGHT, right.bound), (Where.LEFT, left.bound)] if between.component.negated else []
         sides.append((Where.JOIN, left.bound | right.bound))
-        found = tuple(where for where, bound in sides if not needed & ~bound)
-        return found if low is not None else (*found, Where.TOP)
+        places = tuple(where for where, bound in sides if not needed & ~bound)
+        return places if low is not None else (*places, Where.TOP)
 
     def topped(self, tree: Subtree) -> Subtree:
-        """With all that does not stand in it yet, looked at on whole records."""
+        """A tree with the negations and closures that it does not have yet on top, where they see whole records."""
         standing = {absence.scan.component for absence in absences(tree.node)}
         grouped = {component for component in bound_by(tree.node) if component.kind is ComponentKind.CLOSURE}
         return self._above(tree, [each for each in self.between if each.component not in standing | grouped])
 
     def _above(self, tree: Subtree, above: list[Between]) -> Subtree:
-        """Groups first, since they may be neighbours of what is negated."""
+        """A tree with these above it: closures first, since a group may be the neighbour of a negation."""
         for between in above:
             if not between.component.negated:
                 tree = self.group(tree, between)
@@ -196,7 +196,7 @@ class TreeBuilder:
         return tree
 
     def plan(self, tree: Subtree) -> tuple[TreePlan, float]:
-        """A whole tree with its cost; what no node of it could test is tested after it."""
+        """The plan of a whole tree with its cost; the clauses that no node could test are tested after the root."""
         after = self._clauses.listed(self._clauses.every & ~tree.tested)
         plan = TreePlan(self.logical.pattern, tree.node, self.key, after, self.logical.aliases)
         return plan, tree.cost + self.model.after(tree.flow, plan)

@@ -1,4 +1,4 @@
-"""What a tree plan is made of: one part of a query's union, with the conditions that speak of it."""
+"""The logical form from which a tree plan is built: one part of a query's union, with its conditions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kleene.plan.trees import Alias
 class Logical:
     # Nothing in it is optional; disjunctions may stand anywhere.
     pattern: Pattern
-    # P₊, P₋ by negated variable, and what chooses the members of closures by variable (`pattern.conditions`).
+    # P₊; P₋ by negated variable; the conditions on the members of closures, by variable (`pattern.conditions`).
     positive: tuple[Clause, ...] = ()
     negative: Mapping[str, tuple[Clause, ...]] = field(default_factory=dict)
     members: Mapping[str, tuple[Clause, ...]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""A pattern as few patterns in which nothing is optional: one tree each (ZStream §4.4.4).
+"""Divides a pattern into a few patterns without optional components, with one tree each (ZStream §4.4.4).
 
-What may be absent is expanded, as `pattern.alternatives` does. Disjunctions stay, so that what surrounds them is joined
-once for all their parts: unless a part begins or ends with a negation or a closure, whose neighbour is then outside.
+Optional components are expanded, as in `pattern.alternatives`. Disjunctions stay, so that the parts around them are
+joined once for all branches, unless a branch begins or ends with a negation or a closure, whose neighbour is outside.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from kleene.pattern.query import BoundQuery
 
 
 def options(query: BoundQuery) -> tuple[Logical, ...]:
-    """The union that a query stands for; a disjunction of whole patterns is one of its members a part."""
-    found = [option for option in _options(query.pattern) if option is not None]
-    patterns = dict.fromkeys(part for option in found for part in _flat(Disjunction, [option]))
+    """The members of the union that a query stands for; a disjunction of whole patterns gives one for each branch."""
+    nonempty = [option for option in _options(query.pattern) if option is not None]
+    patterns = dict.fromkeys(part for option in nonempty for part in _flat(Disjunction, [option]))
     said = query.conditions
     return tuple(Logical(pattern, said.positive, said.negative, said.members) for pattern in patterns)
 
 
 def _options(pattern: Pattern) -> list[Pattern | None]:
-    """None stands for the option that takes nothing."""
+    """The patterns that a pattern stands for; None is the one that takes no event."""
     if isinstance(pattern, Leaf):
         return [pattern, None] if pattern.component.optional else [pattern]
     choices = [_options(part) for part in pattern.parts]
@@ -33,13 +33,13 @@ def _options(pattern: Pattern) -> list[Pattern | None]:
 
 
 def _of_disjunction(choices: list[list[Pattern | None]]) -> list[Pattern | None]:
-    """Disjunctions of one option of each part, since two options of one part bind the same variables."""
-    found = [[option for option in options if option is not None] for options in choices]
-    every = [option for options in found for option in options]
+    """Disjunctions of one option of each branch, since two options of one branch bind the same variables."""
+    nonempty = [[option for option in options if option is not None] for options in choices]
+    every = [option for options in nonempty for option in options]
     nothing: list[Pattern | None] = [None] if any(None in options for options in choices) else []
     if any(map(_is_open, every)):
         return [*every, *nothing]
-    return [*(_combined(Disjunction, chosen) for chosen in zip_longest(*found)), *nothing]
+    return [*(_combined(Disjunction, chosen) for chosen in zip_longest(*nonempty)), *nothing]
 
 
 def _combined(kind: type[Sequence | Conjunction | Disjunction], chosen: Iterable[Pattern | None]) -> Pattern | None:
@@ -50,12 +50,12 @@ def _combined(kind: type[Sequence | Conjunction | Disjunction], chosen: Iterable
 
 
 def _flat(kind: type[Sequence | Conjunction | Disjunction], parts: Iterable[Pattern]) -> list[Pattern]:
-    """All three are associative: nested ones of the same kind are one list."""
+    """The parts, with those of nested patterns of the same kind in one list: all three kinds are associative."""
     return [inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,))]
 
 
 def _is_open(pattern: Pattern) -> bool:
-    """Whether a part of a disjunction begins or ends with what has its neighbour, or the window's bound, outside."""
+    """Whether a branch begins or ends with a negation or a closure, so that its neighbour or bound is outside."""
     ends = (pattern.parts[0], pattern.parts[-1]) if isinstance(pattern, Sequence) else (pattern,)
     return any(
         isinstance(end, Leaf) and (end.component.negated or end.component.kind is ComponentKind.CLOSURE) for end in ends

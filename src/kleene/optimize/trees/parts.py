@@ -1,4 +1,4 @@
-"""What a tree is built over: the parts that joins combine, and what is negated or grouped between them."""
+"""The parts of a pattern that joins combine, and the negated classes and closures between them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from kleene.plan.trees import Gap, Join, Site
 class Between:
     """A negated class or a closure of a sequence."""
 
-    # With the conditions that the key does not imply.
+    # Its scan, its gap, and its conditions except those that the key implies.
     site: Site
-    # How many of the joined parts stand before it.
+    # The number of joined parts that stand before it.
     after: int
     # The other variables of the pattern that its conditions name.
     named: frozenset[str]
-    # Whether some tree has it anywhere but on top.
+    # Whether it can stand anywhere but on top of the whole tree.
     movable: bool
 
     @property
@@ -42,11 +42,11 @@ class Parts:
 
     @cached_property
     def gaps(self) -> Mapping[int, tuple[Between, ...]]:
-        """What stands between two parts, by the number of the second."""
-        found: dict[int, tuple[Between, ...]] = {}
+        """The negated classes and closures between two parts, by the number of the second part."""
+        gaps: dict[int, tuple[Between, ...]] = {}
         for each in self.between:
-            found[each.after] = (*found.get(each.after, ()), each)
-        return found
+            gaps[each.after] = (*gaps.get(each.after, ()), each)
+        return gaps
 
     @property
     def every(self) -> int:
@@ -70,10 +70,11 @@ def all_parts(logical: Logical, key: tuple[str, ...]) -> dict[Pattern, Parts]:
 
 @dataclass(frozen=True, slots=True)
 class _Dividing:
-    # By negated class or closure: its conditions, and the other variables that these name.
+    # By variable of a negated class or closure: its conditions, and the other variables that these name.
     conditions: Mapping[str, tuple[Clause, ...]]
     named: Mapping[str, frozenset[str]]
-    # Closures by whose groups the members of another are chosen: groups are then made on top, in the order of the text.
+    # The closures that the conditions on another closure's members name: their groups are formed on top, in the order
+    # of the text.
     chosen_by: frozenset[str]
 
     def of(self, pattern: Pattern, *, in_conjunction: bool) -> Iterator[tuple[Pattern, Parts]]:
@@ -94,10 +95,10 @@ class _Dividing:
         between = []
         for after, component, gap in gaps:
             name = component.variable
-            # At an end the bound is that of the whole match.
+            # At an end of the sequence the gap reaches to the bound of the whole match.
             movable = 0 < after < len(joined) and self.named[name] <= own
             if component.negated:
-                # Beside a closure the neighbour is known when the group is.
+                # Beside a closure the neighbour is known only once the group is.
                 movable &= after not in closed
             else:
                 # Under a conjunction an event of the group may still be used elsewhere: then it is no member.
@@ -111,7 +112,7 @@ class _Dividing:
 
 
 def _gaps(sequence: Sequence) -> Iterator[tuple[int, Component, Gap]]:
-    """What stands between the joined parts, with the number of those before it."""
+    """The negated classes and closures between joined parts, each after the number of parts before it."""
     after = 0
     for place, part in enumerate(sequence.parts):
         if not isinstance(part, Leaf) or not _is_between(part.component):
@@ -126,26 +127,26 @@ def _is_between(component: Component) -> bool:
 
 
 def _nearest(parts: Iterable[Pattern]) -> tuple[str, ...]:
-    """The variables of the nearest part that is present: a closure may be empty, so what is behind it counts, too."""
-    found: list[str] = []
+    """The variables of the nearest part that is present; a closure may be empty, so the part behind it counts, too."""
+    names: list[str] = []
     for part in parts:
         closure = part.component if isinstance(part, Leaf) and part.component.kind is ComponentKind.CLOSURE else None
         if closure is not None:
-            found.append(closure.variable)
+            names.append(closure.variable)
             if closure.minimum:
                 break
         elif not isinstance(part, Leaf) or not part.component.negated:
-            # A closure within a part lies between others of its events, so it never is the one that is next.
-            found += [component.variable for component in components(part) if not _is_between(component)]
+            # A closure within a part lies between other events of that part, so it is never the nearest.
+            names += [component.variable for component in components(part) if not _is_between(component)]
             break
-    return tuple(found)
+    return tuple(names)
 
 
 # Sets of parts -----------------------------------------------------------------------------------------------------
 
 
 def splits(parts: Parts, own: int, *, any_order: bool = True) -> Iterator[tuple[int, int]]:
-    """The pairs of sets that make up a set of two parts or more: a sequence joins neighbours only."""
+    """The pairs of sets that a set of at least two parts can be divided into; a sequence joins neighbours only."""
     if parts.kind is Join.CONJ and any_order:
         return _in_two(own)
     return _neighbours(own)
@@ -159,7 +160,7 @@ def _neighbours(own: int) -> Iterator[tuple[int, int]]:
 
 
 def _in_two(own: int) -> Iterator[tuple[int, int]]:
-    """Every way to divide a set; the sides are alike, so the first part is on the left."""
+    """Every way to divide a set in two; the sides are interchangeable, so the first part is always on the left."""
     first = own & -own
     rest = own ^ first
     beside = (rest - 1) & rest

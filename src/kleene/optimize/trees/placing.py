@@ -1,7 +1,7 @@
-"""Where the conditions of a pattern are tested: each at the lowest node of a tree that knows enough.
+"""Places the conditions of a pattern: each is tested at the lowest node of a tree that binds its variables.
 
-That is the lowest that binds its variables. Within a disjunction it is right only for what holds where the variables
-are absent; what does not is tested above it, on the records of all its branches.
+Within a disjunction that is right only for a condition that holds where its variables are absent; any other is tested
+above the disjunction, on the records of all its branches.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kleene.pattern.types import ValueType
 from kleene.plan.check_trees import holds_when_absent
 from kleene.plan.implied import implied_by_key
 
-# Values of these types are equal exactly when they are the same.
+# The types whose values are equal exactly when they are the same, so that a hash lookup finds the equal ones.
 _HASHED = frozenset(
     {ValueType.INT, ValueType.STRING, ValueType.BOOL, ValueType.FLOAT, ValueType.TIMESTAMP, ValueType.ZONED}
 )
 
 
 def unless_implied(clauses: Iterable[Clause], key: tuple[str, ...]) -> tuple[Clause, ...]:
-    """The conditions that are left to test, each once."""
+    """The clauses that the key does not imply, each once."""
     return tuple(dict.fromkeys(clause for clause in clauses if not implied_by_key(clause, key)))
 
 
@@ -35,14 +35,14 @@ class ClausePlaces:
         self._bits = {name: 1 << number for number, name in enumerate(present)}
         self._clauses = unless_implied(logical.positive, key)
         self._needs = tuple(self._needed(clause, logical.pattern) for clause in self._clauses)
-        # Those that a join looks up, if each of its records binds their variables.
+        # The clauses that a join tests by hash lookup, if each of its records binds their variables.
         self.lookups = sum(1 << n for n, c in enumerate(self._clauses) if _is_lookup(c, present, schema))
         self.every = (1 << len(self._clauses)) - 1
         self._known: dict[int, int] = {}
         self._listed: dict[int, tuple[Clause, ...]] = {}
 
     def bits(self, names: Iterable[str]) -> int:
-        """Variables that no match binds, as negated ones, have no bit."""
+        """The bits of these variables; a variable that no match binds, such as a negated one, has none."""
         return sum(self._bits.get(name, 0) for name in names)
 
     def at_leaf(self, component: Component) -> int:
@@ -53,35 +53,35 @@ class ClausePlaces:
 
     def known_with(self, bound: int) -> int:
         """The clauses that can be tested where these variables are bound."""
-        found = self._known.get(bound)
-        if found is None:
-            found, bit = 0, 1
+        testable = self._known.get(bound)
+        if testable is None:
+            testable, bit = 0, 1
             for needed in self._needs:
                 if needed and needed & bound == needed:
-                    found |= bit
+                    testable |= bit
                 bit <<= 1
-            self._known[bound] = found
-        return found
+            self._known[bound] = testable
+        return testable
 
     def listed(self, chosen: int) -> tuple[Clause, ...]:
-        """In the order of the text."""
+        """The clauses of these bits, in the order of the text."""
         if not chosen:
             return ()
-        found = self._listed.get(chosen)
-        if found is None:
-            clauses, rest = [], chosen
+        clauses = self._listed.get(chosen)
+        if clauses is None:
+            in_order, rest = [], chosen
             while rest:
-                clauses.append(self._clauses[(rest & -rest).bit_length() - 1])
+                in_order.append(self._clauses[(rest & -rest).bit_length() - 1])
                 rest &= rest - 1
-            found = self._listed[chosen] = tuple(clauses)
-        return found
+            clauses = self._listed[chosen] = tuple(in_order)
+        return clauses
 
     def _needed(self, clause: Clause, pattern: Pattern) -> int:
-        """The variables that must be bound where a clause is tested; none: nowhere in a tree."""
+        """The variables that must be bound where a clause is tested; 0 for a clause that no node of a tree can test."""
         named = self.bits(variables(clause))
         if not named or holds_when_absent(clause):
             return named
-        # Above the outermost disjunction of which one branch has all its variables: the other branches lack them.
+        # It is tested above the outermost disjunction with one branch that has all its variables: the others lack them.
         while not isinstance(pattern, Leaf):
             part = next((part for part in pattern.parts if not named & ~self._within(part)), None)
             if part is None:
@@ -101,7 +101,7 @@ class ClausePlaces:
 
 
 def _fits_leaf(clause: Clause, component: Component) -> bool:
-    """Whether a leaf has a place for a clause on its variable: the mask of a single event names no absent one."""
+    """Whether a leaf can test a clause on its variable: the mask of a single event can name no other event."""
     return component.kind is not ComponentKind.SINGLE or all(
         isinstance(r, Attribute) and r.variable == component.variable and r.which is Which.SINGLE
         for r in references(clause)
@@ -109,7 +109,7 @@ def _fits_leaf(clause: Clause, component: Component) -> bool:
 
 
 def _is_lookup(clause: Clause, always: Mapping[str, Component], schema: Schema) -> bool:
-    """Whether a join can look a clause between its sides up: one value on each, which every record has."""
+    """Whether a join can test a clause by hash lookup: it equates one value of each side, which every record has."""
     literal = clause.literals[0]
     if len(clause.literals) > 1 or not isinstance(literal, Comparison) or literal.operator != "=":
         return False
