@@ -10,7 +10,7 @@ import pytest
 from tests.soaking import least, rounds
 
 from kleene.algebra.linear_plus import is_linear_plus
-from kleene.algebra.nodes import Fold, Union, walk
+from kleene.algebra.nodes import Fold, StreamUnion, walk
 from kleene.algebra.query import BoundStreamQuery, StreamQuery
 from kleene.reference.evaluator import events_of
 from kleene.reference.timeline import ReferenceTimeline
@@ -43,7 +43,7 @@ def test_sets_and_algorithm_1_agree(record_property: Any) -> None:
         results += bool(by_sets)
         nodes = list(walk(query.root))
         folds += any(isinstance(node, Fold) for node in nodes)
-        unions += any(isinstance(node, Union) for node in nodes)
+        unions += any(isinstance(node, StreamUnion) for node in nodes)
         ties += len({row["ts"] for row in case.rows}) < len(case.rows)
     record_property(
         "counted",

@@ -16,9 +16,9 @@ from kleene.algebra.nodes import (
     Node,
     Project,
     Rename,
-    Source,
     StreamSchema,
-    Union,
+    StreamSource,
+    StreamUnion,
     walk,
 )
 from kleene.errors import (
@@ -55,9 +55,9 @@ class StreamBinder:
 
     def bind(self, stream: stream_tree.Stream) -> Node:
         match stream:
-            case stream_tree.Source():
+            case stream_tree.StreamSource():
                 return self._source(stream)
-            case stream_tree.Union(parts):
+            case stream_tree.StreamUnion(parts):
                 return self._union(parts, [self.bind(part) for part in parts])
             case stream_tree.Next():
                 return self._next(stream)
@@ -81,7 +81,7 @@ class StreamBinder:
 
     # Leaves
 
-    def _source(self, stream: stream_tree.Source) -> Source:
+    def _source(self, stream: stream_tree.StreamSource) -> StreamSource:
         event_class = self.classes(stream.type)
         name = stream.id or stream.type.name
         attributes: dict[AttributeName, ValueType] = {}
@@ -89,11 +89,11 @@ class StreamBinder:
         for each in event_class.types:
             known = self.schema.attributes_of(each)
             if known is None:
-                return Source(event_class, name, StreamSchema((), (name,)))
+                return StreamSource(event_class, name, StreamSchema((), (name,)))
             for attribute, kind in known.items():
                 if attribute not in own and not is_private(attribute):
                     _add(attributes, {(name, attribute): kind}, stream.span)
-        return Source(event_class, name, _schema(attributes))
+        return StreamSource(event_class, name, _schema(attributes))
 
     # Unary operations
 
@@ -166,7 +166,7 @@ class StreamBinder:
 
     # Binary operations
 
-    def _union(self, trees: tuple[stream_tree.Stream, ...], parts: list[Node]) -> Union:
+    def _union(self, trees: tuple[stream_tree.Stream, ...], parts: list[Node]) -> StreamUnion:
         """Attributes of all parts must be the same, whatever their order; numbers may be of several types."""
         first = parts[0]
         attributes = dict(first.schema.attributes)
@@ -184,7 +184,7 @@ class StreamBinder:
                     )
             _add(attributes, dict(part.schema.attributes), node.span)
         open_ids = tuple(dict.fromkeys(name for part in parts for name in part.schema.open))
-        return Union(tuple(parts), _schema(attributes, open_ids))
+        return StreamUnion(tuple(parts), _schema(attributes, open_ids))
 
     def _next(self, stream: stream_tree.Next) -> Next:
         left, right = self.bind(stream.left), self.bind(stream.right)

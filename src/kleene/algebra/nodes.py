@@ -40,7 +40,7 @@ class StreamSchema(Interned):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source(Interned):
+class StreamSource(Interned):
     """The events of a class, whose attributes have the id of the stream."""
 
     event_class: EventClass
@@ -84,7 +84,7 @@ class Compute(Interned):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Union(Interned):
+class StreamUnion(Interned):
     """∪: the events of all parts, which have the same attributes."""
 
     parts: tuple[Node, ...]
@@ -127,15 +127,15 @@ class Fold(Interned):
 
 
 Unary = Filter | Project | Rename | Compute
-Node = Source | Unary | Union | Next | Fold | Carried
+Node = StreamSource | Unary | StreamUnion | Next | Fold | Carried
 
 
 def children(node: Node) -> tuple[Node, ...]:
     """The streams that a node reads; the step of a fold is a part of the fold."""
     match node:
-        case Source() | Carried():
+        case StreamSource() | Carried():
             return ()
-        case Union(parts):
+        case StreamUnion(parts):
             return parts
         case Next(left=left, right=right) | Fold(left=left, right=right):
             return left, right
@@ -166,5 +166,5 @@ def chain(node: Node) -> tuple[list[Unary], Node]:
     return unary, node
 
 
-def sources(node: Node) -> tuple[Source, ...]:
-    return tuple(each for each in walk(node) if isinstance(each, Source))
+def sources(node: Node) -> tuple[StreamSource, ...]:
+    return tuple(each for each in walk(node) if isinstance(each, StreamSource))

@@ -22,21 +22,21 @@ class Streams:
         name = None if publish is None else publish.name
         return streams.StreamQuery(stream, name, span=place_of(stream, publish))
 
-    def source(self, items: list[Any]) -> streams.Source:
+    def source(self, items: list[Any]) -> streams.StreamSource:
         kind, name = items
         if name is None:
-            return streams.Source(kind, span=kind.span)
-        return streams.Source(kind, word(name), id_span=span_of(name), span=place_of(kind, name))
+            return streams.StreamSource(kind, span=kind.span)
+        return streams.StreamSource(kind, word(name), id_span=span_of(name), span=place_of(kind, name))
 
     def parenthesised_stream(self, items: list[Any]) -> streams.Stream:
         return items[0]  # type: ignore[no-any-return]
 
-    def union(self, items: list[Any]) -> streams.Union:
+    def union(self, items: list[Any]) -> streams.StreamUnion:
         """Unions of unions are one, whatever the parentheses."""
         parts: list[Any] = []
         for item in items:
-            parts.extend(item.parts if isinstance(item, streams.Union) else [item])
-        return build(streams.Union, tuple(parts), at=place_of(*items), below=tuple(parts))
+            parts.extend(item.parts if isinstance(item, streams.StreamUnion) else [item])
+        return build(streams.StreamUnion, tuple(parts), at=place_of(*items), below=tuple(parts))
 
     def next_mark(self, items: list[Any]) -> tree.Expression | None:
         return items[1]  # type: ignore[no-any-return]

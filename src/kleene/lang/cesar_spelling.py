@@ -28,7 +28,7 @@ _FIRST = re.compile(
 )
 
 
-class Builder(Streams, Clauses, Patterns, Expressions, Transformer[Token, Any]):
+class StreamBuilder(Streams, Clauses, Patterns, Expressions, Transformer[Token, Any]):
     """Builds the tree bottom up."""
 
 
@@ -48,4 +48,4 @@ def parse(text: str) -> StreamQuery:
 
 @cache
 def _parser() -> Lark:
-    return parser_tables.parser(Path(__file__).with_name("cesar.lark"), start=STARTS, builder=Builder())
+    return parser_tables.parser(Path(__file__).with_name("cesar.lark"), start=STARTS, builder=StreamBuilder())

@@ -16,10 +16,10 @@ def format_stream_query(query: streams.StreamQuery) -> str:
 def format_stream(stream: streams.Stream) -> str:
     """`;` binds loosest, then `∪`; every other operation has its operands in parentheses."""
     match stream:
-        case streams.Source(kind, name):
+        case streams.StreamSource(kind, name):
             return format_type(kind.name) + ("" if name is None else f" {format_name(name)}")
-        case streams.Union(parts):
-            return " ∪ ".join(_nested(part, streams.Union, streams.Next) for part in parts)
+        case streams.StreamUnion(parts):
+            return " ∪ ".join(_nested(part, streams.StreamUnion, streams.Next) for part in parts)
         case streams.Next(left, right, condition):
             mark = ";" if condition is None else f";{{{format_expression(condition)}}}"
             return f"{format_stream(left)} {mark} {_nested(right, streams.Next)}"

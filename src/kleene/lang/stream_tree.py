@@ -15,7 +15,7 @@ AttributeName = tree.Name | tree.Attribute
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Node):
+class StreamSource(Node):
     """`Stock S1`: the events of a type or class, whose attributes are called `S1.…`; without an id, `Stock.…`."""
 
     type: tree.TypeName
@@ -68,7 +68,7 @@ class Compute(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Union(Node):
+class StreamUnion(Node):
     """`E1 ∪ E2`."""
 
     parts: tuple[Stream, ...]
@@ -101,7 +101,7 @@ class Fold(Node):
 
 
 Unary = Select | Project | Rename | Compute
-Stream = Source | Unary | Union | Next | Fold | Carried
+Stream = StreamSource | Unary | StreamUnion | Next | Fold | Carried
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from kleene.algebra.nodes import Fold, Next, Node, Source, StreamSchema, Unary, Union, chain
+from kleene.algebra.nodes import Fold, Next, Node, StreamSchema, StreamSource, StreamUnion, Unary, chain
 from kleene.pattern.expressions import Clause
 from kleene.reference.stream_values import StreamBindings, StreamEvent, holds_all
 from kleene.reference.streams import Traced, apply, concatenated, entered, in_class, leaf, retyped, stepped
@@ -28,7 +28,7 @@ Action = Unary | Fold | StreamSchema
 class InputFormula:
     """θ1 and the renaming of an edge: what an event of the input must be, and as what it is concatenated."""
 
-    source: Source
+    source: StreamSource
     # Innermost first.
     operations: tuple[Unary, ...]
 
@@ -39,7 +39,7 @@ class InputFormula:
 
 
 @dataclass(frozen=True)
-class Edge:
+class ExistentialEdge:
     """An ∃-edge: forward to another state, or rebinding an instance at its own.
 
     condition   θ2, of the instance with the event; none on edges from the start
@@ -96,7 +96,7 @@ class EventAutomaton:
     """The automaton of a linear-plus expression (Fig. 3–6)."""
 
     states: int = 1
-    edges: list[Edge] = field(default_factory=list)
+    edges: list[ExistentialEdge] = field(default_factory=list)
     filters: list[FilterEdge] = field(default_factory=list)
     final: int = _START
 
@@ -112,32 +112,32 @@ class EventAutomaton:
         self.states += 1
         return self.states - 1
 
-    def _entering(self, node: Node) -> list[Edge]:
+    def _entering(self, node: Node) -> list[ExistentialEdge]:
         """The edges that enter the final state of an expression, which the caller names."""
         operations, inner = chain(node)
         above = tuple(reversed(operations))
         match inner:
-            case Source():
-                return [Edge(_START, -1, InputFormula(inner, above))]
-            case Union(parts, schema):
+            case StreamSource():
+                return [ExistentialEdge(_START, -1, InputFormula(inner, above))]
+            case StreamUnion(parts, schema):
                 edges = [edge for part in parts for edge in self._entering(part)]
                 return [replace(edge, actions=(*edge.actions, schema, *above)) for edge in edges]
             case Next(left, right, condition, schema):
                 state = self._reached(self._entering(left))
                 formula = _formula(right)
                 self.filters.append(FilterEdge(state, formula, condition, schema))
-                return [Edge(state, -1, formula, condition, schema, actions=above)]
+                return [ExistentialEdge(state, -1, formula, condition, schema, actions=above)]
             case Fold(left=left, right=right, condition=condition, step=step, schema=schema):
                 entering = self._entering(left)
                 state = self._reached([replace(edge, actions=(*edge.actions, inner)) for edge in entering])
                 formula = _formula(right)
                 self.filters.append(FilterEdge(state, formula, condition, schema))
-                rebind = Edge(state, state, formula, condition, schema, step)
+                rebind = ExistentialEdge(state, state, formula, condition, schema, step)
                 self.edges.append(rebind)
                 return [replace(rebind, target=-1, actions=above)]
         raise TypeError(f"not linear-plus: {inner!r}")
 
-    def _reached(self, edges: list[Edge]) -> int:
+    def _reached(self, edges: list[ExistentialEdge]) -> int:
         state = self._state()
         self.edges += [replace(edge, target=state) for edge in edges]
         return state
@@ -163,7 +163,7 @@ class EventAutomaton:
 
     def _fired(
         self, instances: list[tuple[StreamEvent, int]], step: list[ReferenceEvent], timeline: ReferenceTimeline
-    ) -> Iterator[tuple[Edge, StreamEvent]]:
+    ) -> Iterator[tuple[ExistentialEdge, StreamEvent]]:
         for edge in self.edges:
             at = [instance for instance, state in instances if state == edge.source]
             begun: list[StreamEvent | None] = [None] if edge.source == _START else list(at)
@@ -180,7 +180,7 @@ class EventAutomaton:
 
 def _formula(right: Node) -> InputFormula:
     operations, source = chain(right)
-    assert isinstance(source, Source), "the right of a linear-plus expression is a base stream"
+    assert isinstance(source, StreamSource), "the right of a linear-plus expression is a base stream"
     return InputFormula(source, tuple(reversed(operations)))
 
 

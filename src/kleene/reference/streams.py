@@ -19,9 +19,9 @@ from kleene.algebra.nodes import (
     Node,
     Project,
     Rename,
-    Source,
     StreamSchema,
-    Union,
+    StreamSource,
+    StreamUnion,
 )
 from kleene.pattern.expressions import Clause
 from kleene.reference.stream_values import StreamBindings, StreamEvent, holds_all, value_of
@@ -52,9 +52,9 @@ class StreamEvaluator:
 
     def _stream(self, node: Node) -> list[Traced]:
         match node:
-            case Source():
+            case StreamSource():
                 return self._source(node)
-            case Union(parts):
+            case StreamUnion(parts):
                 return [Traced(retyped(traced.event, node.schema)) for part in parts for traced in self._once(part)]
             case Next():
                 return self._next(node)
@@ -72,7 +72,7 @@ class StreamEvaluator:
         """The events of a stream that an operator reads: a set, without what its values were before."""
         return [Traced(event) for event in self.evaluate(node)]
 
-    def _source(self, node: Source) -> list[Traced]:
+    def _source(self, node: StreamSource) -> list[Traced]:
         events = (event for event in self.timeline.events if in_class(node, event, self.timeline))
         return [Traced(leaf(node, event, self.timeline)) for event in events]
 
@@ -102,14 +102,14 @@ class StreamEvaluator:
         return found
 
 
-def in_class(node: Source, event: ReferenceEvent, timeline: ReferenceTimeline) -> bool:
+def in_class(node: StreamSource, event: ReferenceEvent, timeline: ReferenceTimeline) -> bool:
     if event.type not in node.event_class.types:
         return False
     environment = Environment(timeline, {"": (event,)})
     return all(holds(clause, environment) for clause in node.event_class.predicate)
 
 
-def leaf(node: Source, event: ReferenceEvent, timeline: ReferenceTimeline) -> StreamEvent:
+def leaf(node: StreamSource, event: ReferenceEvent, timeline: ReferenceTimeline) -> StreamEvent:
     """An event of the input as one of a stream: its attributes, and its points, without type and time columns."""
     tie = () if timeline.schema.tie_breaker is None else (event.tie,)
     values = {(node.id, name): event.values.get(name) for _, name in node.schema.names}

@@ -17,7 +17,7 @@ from kleene.optimize.cost import CostModel, Flow, Weights
 from kleene.optimize.statistics import Known, Statistics
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
-from kleene.optimize.trees.parts import Between, Parts, all_parts
+from kleene.optimize.trees.parts import BetweenParts, Parts, all_parts
 from kleene.optimize.trees.placing import ClausePlaces
 from kleene.pattern.nodes import Component, ComponentKind, components
 from kleene.pattern.query import BoundQuery
@@ -113,7 +113,9 @@ class TreeBuilder:
         node = LeafNode(Scan(component, clauses)) if single else LeafNode(Scan(component), clauses)
         return self._over((), node, bit, bit, tested)
 
-    def join(self, kind: Join, left: Subtree, right: Subtree, negated: Iterable[tuple[Side, Between]] = ()) -> Subtree:
+    def join(
+        self, kind: Join, left: Subtree, right: Subtree, negated: Iterable[tuple[Side, BetweenParts]] = ()
+    ) -> Subtree:
         clauses, bound, always = self._clauses, left.bound | right.bound, left.always | right.always
         tested = clauses.known_with(bound)
         here = tested & ~(left.tested | right.tested)
@@ -134,14 +136,14 @@ class TreeBuilder:
         node = UnionNode(tuple(part.node for part in parts), self._clauses.listed(tested & ~below))
         return self._over(parts, node, bound, 0, tested)
 
-    def group(self, child: Subtree, closure: Between) -> Subtree:
+    def group(self, child: Subtree, closure: BetweenParts) -> Subtree:
         bound = child.bound | self._clauses.bits((closure.component.variable,))
         tested = self._clauses.known_with(bound)
         site, tests = closure.site, self._clauses.listed(tested & ~child.tested)
         node = GroupNode(child.node, site.scan, site.gap, site.conditions, tests)
         return self._over((child,), node, bound, child.always, tested)
 
-    def negate(self, child: Subtree, negation: Between) -> Subtree:
+    def negate(self, child: Subtree, negation: BetweenParts) -> Subtree:
         return self._over((child,), NegNode(child.node, negation.site), child.bound, child.always, child.tested)
 
     def _over(self, below: tuple[Subtree, ...], node: Node, bound: int, always: int, tested: int) -> Subtree:
@@ -169,7 +171,7 @@ class TreeBuilder:
         return trees
 
     def _places(
-        self, between: Between, left: Subtree, right: Subtree, low: Collection[str] | None
+        self, between: BetweenParts, left: Subtree, right: Subtree, low: Collection[str] | None
     ) -> tuple[Where, ...]:
         if not between.movable or (low is not None and between.component.variable not in low):
             return (Where.TOP,)
@@ -185,7 +187,7 @@ class TreeBuilder:
         grouped = {component for component in bound_by(tree.node) if component.kind is ComponentKind.CLOSURE}
         return self._above(tree, [each for each in self.between if each.component not in standing | grouped])
 
-    def _above(self, tree: Subtree, above: list[Between]) -> Subtree:
+    def _above(self, tree: Subtree, above: list[BetweenParts]) -> Subtree:
         """A tree with these above it: closures first, since a group may be the neighbour of a negation."""
         for between in above:
             if not between.component.negated:

@@ -15,7 +15,7 @@ from kleene.plan.trees import Gap, Join, Site
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class BetweenParts:
     """A negated class or a closure of a sequence."""
 
     # Its scan, its gap, and its conditions except those that the key implies.
@@ -38,12 +38,12 @@ class Parts:
 
     kind: Join
     joined: tuple[Pattern, ...]
-    between: tuple[Between, ...] = ()
+    between: tuple[BetweenParts, ...] = ()
 
     @cached_property
-    def gaps(self) -> Mapping[int, tuple[Between, ...]]:
+    def gaps(self) -> Mapping[int, tuple[BetweenParts, ...]]:
         """The negated classes and closures between two parts, by the number of the second part."""
-        gaps: dict[int, tuple[Between, ...]] = {}
+        gaps: dict[int, tuple[BetweenParts, ...]] = {}
         for each in self.between:
             gaps[each.after] = (*gaps.get(each.after, ()), each)
         return gaps
@@ -104,7 +104,7 @@ class _Dividing:
                 # Under a conjunction an event of the group may still be used elsewhere: then it is no member.
                 movable &= not in_conjunction and name not in self.chosen_by
             site = Site(Scan(component), gap, self.conditions[name])
-            between.append(Between(site, after, self.named[name], movable))
+            between.append(BetweenParts(site, after, self.named[name], movable))
         return Parts(Join.SEQ, joined, tuple(between))
 
 
