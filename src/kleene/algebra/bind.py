@@ -128,10 +128,6 @@ class StreamBinder:
             if name in names:
                 raise DuplicateColumn(f"`{show(name)}` is renamed twice", node.span, hint="rename each attribute once")
             names[name] = "", node.name
-            if operand.schema.type_of(names[name]) is not None and names[name] not in names:
-                raise DuplicateColumn(
-                    f"there is an attribute `{node.name}` already", node.span, hint="choose another name"
-                )
         attributes: dict[AttributeName, ValueType] = {}
         listed = [*operand.schema.attributes]
         known = {name for name, _ in listed}
@@ -282,7 +278,7 @@ def dropped(node: Node) -> set[AttributeName]:
 
 
 def _reads_last(clause: Clause) -> bool:
-    return any(isinstance(each, Attribute) and each.which is Which.PREVIOUS for each in references(clause))
+    return any(isinstance(each, Attribute) and each.which is Which.OVERWRITTEN for each in references(clause))
 
 
 def _clauses(scopes: StreamScopes, condition: tree.Expression) -> tuple[Clause, ...]:

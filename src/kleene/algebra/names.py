@@ -78,7 +78,7 @@ class StreamScopes(Scopes):
                 hint=f"`.last` stands in a condition of `;` or μ, in the step of μ, or in a σ right above them;"
                 f" the value itself is `{shown}`",
             )
-        return self.placed(Attribute(name[0], Which.PREVIOUS, name[1], self._type(name)), span)
+        return self.placed(Attribute(name[0], Which.OVERWRITTEN, name[1], self._type(name)), span)
 
     def elapsed(self, span: Span) -> Value:
         clock = self.clock

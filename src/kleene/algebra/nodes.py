@@ -2,7 +2,7 @@
 
 An attribute of a stream is a pair: the id of its stream and its name, or no id for one that was renamed or computed.
 Bound conditions refer to it as `Attribute(id, …, name)`; what it was before the newest event overwrote it
-(`x.last`) is `Which.PREVIOUS`.
+(`x.last`) is `Which.OVERWRITTEN`.
 """
 
 from __future__ import annotations

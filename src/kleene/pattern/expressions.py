@@ -24,6 +24,8 @@ class Which(Enum):
     PREVIOUS = "a[i-1]"
     LAST = "a[a.LEN]"
     MEMBER = "member"
+    # Of a stream: what it was before the newest event overwrote it.
+    OVERWRITTEN = "x.last"
 
 
 class Scope(Enum):

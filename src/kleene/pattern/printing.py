@@ -125,6 +125,9 @@ def _value(value: Value) -> tree.Expression:
             return tree.Parameter(name)
         case Elapsed():
             return tree.Name("DUR")
+        case Attribute(variable, Which.OVERWRITTEN, attribute):
+            named = tree.Attribute(variable, None, attribute)
+            return tree.LastValue(named) if variable else tree.Attribute(attribute, None, "last")
         case Attribute(variable, which, attribute):
             # The predicate of an event class speaks of the event without naming it.
             return tree.Attribute(variable, _INDEX.get(which), attribute) if variable else tree.Name(attribute)

@@ -52,7 +52,7 @@ class StreamBindings:
             case Elapsed(_, step, tick):
                 return (self.event.end[0] - self.event.start[0]) * step + tick
             case Attribute(variable, which, attribute, _):
-                values = self.last if which is Which.PREVIOUS else self.event.values
+                values = self.last if which is Which.OVERWRITTEN else self.event.values
                 return values[variable, attribute]
         raise TypeError("a stream has no aggregates")
 
