@@ -92,6 +92,7 @@ def test_exit_codes_of_the_process(tmp_path: Path) -> None:
     assert command("frobnicate", cwd=tmp_path).returncode == 2
 
 
+@pytest.mark.slow
 def test_events_through_a_pipe_and_a_reader_that_leaves(tmp_path: Path) -> None:
     rows = "\n".join(f'{{"type": "A", "ts": {number}}}' for number in range(20_000))
     done = command("match", "-q", "PATTERN A a", "-i", "-", "-n", "2", cwd=tmp_path, stdin=rows)

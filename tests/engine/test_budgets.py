@@ -218,6 +218,7 @@ def test_more_state_than_the_budget_fails_and_says_how_much_there_is(text: str, 
     assert 0 < engine.statistics.state_bytes <= 400_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["PATTERN SEQ(A a, B b) WHERE [id]", "PATTERN SEQ(A+ a[], B b) WHERE [id]"])
 def test_drop_oldest_forgets_the_oldest_events_and_counts_them(text: str) -> None:
     budget = Budget(state_bytes=1_000_000, policy=Policy.DROP_OLDEST)

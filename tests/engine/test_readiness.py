@@ -72,6 +72,7 @@ def cache(tmp_path: Path) -> Iterator[Path]:
         os.kill(process, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_answer_uncompiled_and_start_one_that_compiles(cache: Path) -> None:
     first, second = start(cache, ASLEEP), start(cache, ASLEEP)
     answers = [answer(first), answer(second)]

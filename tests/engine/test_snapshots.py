@@ -243,6 +243,7 @@ def test_a_snapshot_is_a_description_and_arrow_streams_and_nothing_is_pickled(te
     assert (waiting.num_rows, held.num_rows, numbers.num_rows) == (1, 2, 2)
 
 
+@pytest.mark.slow
 @BOTH
 def test_the_size_of_a_snapshot_follows_the_window_and_not_the_stream(text: str) -> None:
     engine = Engine(bound(text))

@@ -62,6 +62,7 @@ def at_once(work: Callable[[], T]) -> list[T]:
         return [begun.result() for begun in [pool.submit(begin) for _ in range(THREADS)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS)
 def test_threads_that_match_one_query_at_once_find_the_same(text: str, table: pa.Table) -> None:
     expected = kleene.match(table, text)
@@ -72,6 +73,7 @@ def test_threads_that_match_one_query_at_once_find_the_same(text: str, table: pa
         assert all(found.equals(expected) for found in at_once(partial[Any](kleene.match, table, query)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS)
 def test_engines_of_one_bound_query_do_not_disturb_each_other(text: str, table: pa.Table) -> None:
     query = bound(text, table)

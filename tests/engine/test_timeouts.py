@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from tests.engine.agreement import SETTINGS, case_of, check, pair_of
 
 from kleene.engine.output.matches import Matches
@@ -58,6 +59,7 @@ def test_the_longest_prefix_of_each_start() -> None:
         assert as_lists(longest_of_each_start(as_matches(prefixes))) == by_definition(prefixes)
 
 
+@pytest.mark.slow
 def test_optional_components_with_timeouts(record_property: Callable[[str, object], None]) -> None:
     """Whole and in pieces, each rule of the planner on and off in turn."""
     pairs = several = timed_out = 0

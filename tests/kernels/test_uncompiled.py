@@ -139,6 +139,7 @@ def plain() -> Plain:
     return Plain(agreed, gathered, ran)
 
 
+@pytest.mark.slow
 def test_uncompiled_kernels_agree_with_the_reference_and_give_no_warnings(plain: Plain) -> None:
     assert "problem" not in plain.agreed, plain.agreed
     print(f"{plain.agreed['compared']} pairs, uncompiled")

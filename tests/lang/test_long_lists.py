@@ -29,6 +29,7 @@ def test_items_have_their_places() -> None:
     assert (raised.value.line, raised.value.column) == (1, 30)
 
 
+@pytest.mark.slow
 def test_time_grows_with_the_number_of_values_and_not_faster() -> None:
     rows = [{"type": "A", "ts": 1, "x": 5}]
 

@@ -252,6 +252,7 @@ def compare(stratum: str, seeds: range, orders: Sequence[tuple[int, int]] = (*IN
     return counted
 
 
+@pytest.mark.slow
 def test_events_that_come_too_late_are_given_back(record_property: Callable[[str, object], None]) -> None:
     strata = ("sequence", "strict_contiguity", "mixed_ends", "non_overlap", "timeouts", "count_window", "closure")
     counted = sum((compare(stratum, range(20_000, 20_003), TOO_LATE) for stratum in strata), Counter())
@@ -266,6 +267,7 @@ def test_what_no_stream_runs_is_refused() -> None:
     assert counted["refused"] >= 15
 
 
+@pytest.mark.slow
 def test_events_that_come_again_change_nothing(record_property: Callable[[str, object], None]) -> None:
     """With a tie-breaker they can be told: of those with the same time and tie-breaker only the first is taken."""
     settings = Settings(stream=Stream(drop_duplicates=True))
