@@ -96,7 +96,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("text", QUERIES)
-@pytest.mark.parametrize("width", [1, 11])
+@pytest.mark.parametrize("width", [1, pytest.param(11, marks=pytest.mark.soak)])
 def test_edges(spark: SparkSession, text: str, width: int) -> None:
     settings = Settings(exchange=Exchange(slice_width=width))
     if " EVENTS" in text:
