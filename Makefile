@@ -8,7 +8,7 @@ STAMP := $(VENV)/.setup-done
 FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_java"]()' 2>/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint check test soak chaos bench bench-engine bench-trees bench-spark bench-stream clean
+.PHONY: help setup demo lint check test soak chaos bench bench-engine bench-trees bench-algebra bench-spark bench-stream clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -62,6 +62,9 @@ bench-engine: setup ## the engine against its goals, beside Polars and DuckDB (u
 
 bench-trees: setup ## tree plans against their goal: every shape, the cost model, adapting, memory (about 4 minutes)
 	$(BIN)/python -m bench.trees
+
+bench-algebra: setup ## the stream algebra on Double-Top: folds and resubscription, five degrees of smoothing (about a minute)
+	$(BIN)/python -m bench.algebra
 
 bench-stream: setup ## Spark streams against their goal: rate, floor, latency, window, memory (about 7 minutes)
 	$(BIN)/python -m bench.spark_stream

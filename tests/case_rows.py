@@ -1,6 +1,7 @@
 """Case files on executors that give tables: a row number travels with the events, and results say which rows they are.
 
-The number is a column of every type, so it stands in the structs of a result.
+The number is a column of every type, so it stands in the structs of a result. Streams are sets of values: where a query
+reads one, no number is added, which would tell equal events apart.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from kleene.algebra.query import StreamQuery
 from kleene.lang.tree import OutputMode
 from kleene.pattern.clock import datetime_nanoseconds
-from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
-from kleene.testing.case_check import Observed, RowNumber
+from kleene.queries.any_query import AnyQuery
+from kleene.testing.case_check import Observed, RowNumber, stream_values
 from kleene.testing.cases import Case
 
 # The last of all columns in canonical order, so that it decides nothing that another column decides.
@@ -35,7 +37,7 @@ class NotApplicable(Exception):
 
 def numbered(case: Case) -> dict[str, list[dict[str, Any]]]:
     """The rows of each stream, numbered through all streams. An error may list the columns, so there none is added."""
-    if case.error is not None:
+    if not _is_numbered(case):
         return case.events
     made: dict[str, list[dict[str, Any]]] = {}
     number = 0
@@ -46,7 +48,11 @@ def numbered(case: Case) -> dict[str, list[dict[str, Any]]]:
 
 
 def schema_of(case: Case) -> Schema:
-    return case.schema if case.error is not None else with_row_number(case.schema)
+    return with_row_number(case.schema) if _is_numbered(case) else case.schema
+
+
+def _is_numbered(case: Case) -> bool:
+    return case.error is None and not case.of_streams
 
 
 def with_row_number(schema: Schema) -> Schema:
@@ -79,9 +85,11 @@ def warning_codes() -> Iterator[set[str]]:
 
 
 def observed(
-    query: Query, matches: Sequence[Mapping[str, Any]], late: Sequence[Mapping[str, Any]], warnings: frozenset[str]
+    query: AnyQuery, matches: Sequence[Mapping[str, Any]], late: Sequence[Mapping[str, Any]], warnings: frozenset[str]
 ) -> Observed:
     """What a query's rows say, in the words of a case."""
+    if isinstance(query, StreamQuery):
+        return Observed(stream=list(map(stream_values, matches)), warnings=warnings)
     parsed = query.tree
     is_compressed = parsed.output is not None and parsed.output.mode is OutputMode.COMPRESSED
     return Observed(

@@ -78,7 +78,7 @@ def test_results_have_the_type_of_the_events() -> None:
 
 
 def test_an_engine_on_the_columns_of_a_table() -> None:
-    asked = kleene.query(QUERY)
+    asked = kleene.Query(QUERY)
     for events in (table(), table().schema, ROWS, pl.DataFrame(ROWS), Exporter(table())):
         engine = kleene.Engine(asked.on(events))
         engine.process(table())

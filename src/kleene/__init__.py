@@ -6,8 +6,21 @@
 
 from typing import TYPE_CHECKING, Any
 
-from kleene.api import Query, decompress, explain, flat, infer_schema, live, match, outputs, query, sql, why
+from kleene.api import (
+    decompress,
+    explain,
+    flat,
+    infer_schema,
+    live,
+    match,
+    outputs,
+    query,
+    sql,
+    why,
+)
+from kleene.builder import FoldStep, PublishedStream, StreamExpression, carried, stream
 from kleene.errors import KleeneError
+from kleene.explainable import Query, StreamQuery
 from kleene.explanation import Explanation
 from kleene.frames.outputs import Outputs
 from kleene.pattern import Schema
@@ -25,14 +38,19 @@ __all__ = [
     "Exchange",
     "Executor",
     "Explanation",
+    "FoldStep",
     "KleeneError",
     "Outputs",
     "Policy",
+    "PublishedStream",
     "Query",
     "Schema",
     "Settings",
     "Stream",
+    "StreamExpression",
+    "StreamQuery",
     "__version__",
+    "carried",
     "decompress",
     "explain",
     "flat",
@@ -42,6 +60,7 @@ __all__ = [
     "outputs",
     "query",
     "sql",
+    "stream",
     "why",
 ]
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import pyarrow as pa
 
+from kleene.algebra.query import BoundStreamQuery
+from kleene.composition.graph_run import GraphRun, QueryRun
+from kleene.composition.query_graph import QueryGraph
 from kleene.engine.engine import Engine
 from kleene.engine.readiness import run_when_ready
 from kleene.engine.state.statistics import ComponentCounts
@@ -17,6 +21,7 @@ from kleene.plan.explain_lines import Row
 from kleene.plan.physical import Plan, SequencePlan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
+from kleene.plan.streams import StreamPlan
 from kleene.plan.trees import Alternative, TreePlan
 from kleene.reference.evaluator import evaluate, events_of
 from kleene.reference.limits import Limits
@@ -51,6 +56,41 @@ def counting_run(query: BoundQuery, table: pa.Table, settings: Settings) -> Engi
         return engine
 
     return run_when_ready(lambda: Engine(query, settings), lambda engine: [engine.plan], whole, table.num_rows)
+
+
+@dataclass(frozen=True)
+class StreamCounts:
+    """How far instances came in one automaton.
+
+    states    at each state: how many came, were served by an event, and grew too old
+    """
+
+    plan: StreamPlan
+    states: tuple[tuple[int, int, int], ...]
+    results: int
+
+
+def stream_counts(query: BoundStreamQuery, table: pa.Table, settings: Settings) -> list[StreamCounts]:
+    """Run a query of streams for its counts: those of its parts, then its own.
+
+    `NotCompilable` when the reference evaluator runs one of them.
+    """
+
+    def whole(run: GraphRun) -> list[StreamCounts]:
+        for _ in run.finish(table):
+            pass
+        return [_counts(each) for each in run.runs]
+
+    graph = QueryGraph.of([(0, query)], table.schema, streams=len(query.schema.streams))
+    return run_when_ready(lambda: GraphRun(graph, settings), attrgetter("plans"), whole, table.num_rows)
+
+
+def _counts(run: QueryRun) -> StreamCounts:
+    counts, plan = run.runner.counts, run.runner.plan
+    if counts is None or not isinstance(plan, StreamPlan):
+        raise NotCompilable("the reference evaluator counts nothing")
+    *states, results = counts.tolist()
+    return StreamCounts(plan, tuple((came, served, expired) for came, served, expired in states), results[0])
 
 
 def analyzed(query: BoundQuery, settings: Settings, table: pa.Table) -> Analysis:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from kleene import pattern
-from kleene.errors import UnknownSpelling
+from kleene.builder import BuiltQuery
+from kleene.errors import UnknownKind, UnknownSpelling
+from kleene.explainable import Query, StreamQuery, columns_known, explainable
 from kleene.explanation import Explanation, explain_query
 from kleene.frames.outputs import Outputs
 from kleene.pattern import Schema
-from kleene.pattern.parameters import check_parameters
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyQuery, read_query
+from kleene.queries.parameters import check_parameters
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kleene.frames.notebook import Rows
-    from kleene.pattern.query import BoundQuery
     from kleene.spark.streaming.live import Live
 
 _LOG = logging.getLogger("kleene")
@@ -48,50 +49,21 @@ class LazyTable(Protocol[T_co]):
 
 T = TypeVar("T", bound=Table)
 EventRows = Sequence[Mapping[str, object]]
-# One query or its text, or several.
-QueryInput = str | pattern.Query | Sequence[str | pattern.Query]
-
-
-class Query(pattern.Query):
-    """A query that can explain itself. `kleene.query(text)` makes one."""
-
-    def explain(
-        self,
-        schema: Schema | None = None,
-        events: Any = None,
-        settings: Settings | None = None,
-        *,
-        analyze: bool = False,
-    ) -> Explanation:
-        """How it is understood and how it will run: `kleene.explain`."""
-        return explain_query(self, schema=schema, events=events, settings=settings, analyze=analyze)
-
-    def on(self, events: Any, schema: Schema | None = None) -> BoundQuery:
-        """This query bound to the columns of events, for an `Engine`; the rows are not read.
-
-        events   a table of any kind that `match` takes, or an Arrow schema
-        schema   what the columns mean, where that is not `type` and `ts`
-
-        >>> rows = [{"type": "A", "ts": 1, "x": 5}]
-        >>> query("PATTERN SEQ(A a, B b) WHERE [x] WITHIN 10").on(rows).partition
-        ('x',)
-        """
-        return self.bind(_columns_known(events, schema or Schema()))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.format())}</pre>"
+# A query, its text, or an expression that was built; or several of these.
+OneQuery = str | AnyQuery | BuiltQuery
+QueryInput = OneQuery | Sequence[OneQuery]
 
 
 def query(
-    text: str,
+    text: str | BuiltQuery,
     *,
     name: str | None = None,
     params: Mapping[str, object] | None = None,
     spelling: str | None = None,
-) -> Query:
+) -> Query | StreamQuery:
     """Parse a query; a wrong one raises an error that shows the place.
 
-    text       the query, in any spelling that Kleene knows
+    text       the query, in any spelling that Kleene knows, or an expression that `kleene.stream` began
     name       what the `query` column of its matches says
     params     values for `:name` in the text; a name that nothing has is an error when the query runs
     spelling   the name of the spelling, where the text should not decide
@@ -99,9 +71,11 @@ def query(
     >>> query("PATTERN SEQ(Shelf a, Exit b) WHERE [tag] WITHIN 12 hours").format().splitlines()[0]
     'PATTERN SEQ(Shelf a, Exit b)'
     """
+    if isinstance(text, BuiltQuery):
+        return text.query(name, params)
     if not isinstance(text, str):
         raise UnknownSpelling(f"a query is a text, not a {type(text).__name__}")
-    parsed_query = Query(text, name, dict(params or {}), spelling)
+    parsed_query = explainable(read_query(text, name, params, spelling))
     parsed_query.tree  # noqa: B018 - parsing now, so that a wrong text is wrong here
     return parsed_query
 
@@ -265,7 +239,7 @@ def sql(session: Any, statement: str, *, settings: Settings | None = None) -> An
 
 
 def explain(
-    query: str | pattern.Query,
+    query: QueryInput,
     *,
     schema: Schema | None = None,
     events: Any = None,
@@ -275,6 +249,7 @@ def explain(
 ) -> Explanation:
     """How a query is understood and how it will run: its text, and its picture in Mermaid's notation.
 
+    query      a query; of several, also the streams between them: who makes each and who reads it
     schema     what the columns mean
     events     the events it would run on, of any kind: their columns are then known; a sample of those that are in
                this process is looked at
@@ -290,13 +265,19 @@ def explain(
     """
     from kleene.frames.kinds import tables_read
 
-    (one,) = _queries(query, params, schema)
-    return explain_query(one, schema=schema, events=tables_read(events), settings=settings, analyze=analyze)
+    queries = _queries(query, params, schema)
+    if not _several(query):
+        return explain_query(queries[0], schema=schema, events=tables_read(events), settings=settings, analyze=analyze)
+    if analyze:
+        raise UnknownKind("one query is analysed at a time", hint="give it alone, or leave `analyze` out")
+    from kleene.explanation.several import explain_queries
+
+    return explain_queries(queries, schema=schema, events=tables_read(events), settings=settings)
 
 
 def why(
     events: Any,
-    query: str | pattern.Query,
+    query: OneQuery,
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -322,29 +303,7 @@ def infer_schema(events: Any, **roles: Any) -> Schema:
     >>> infer_schema([{"type": "A", "at": 5, "x": 1.5}], time="at").columns["x"]
     <ValueType.FLOAT: 'float'>
     """
-    return _columns_known(events, Schema(**roles))
-
-
-def _columns_known(events: Any, schema: Schema) -> Schema:
-    """A schema that knows every column of events."""
-    import pyarrow as pa
-
-    from kleene.frames.arrow import schema_on
-    from kleene.frames.kinds import FrameKind, kind_of, tables_read, to_arrow
-
-    if isinstance(events, pa.Schema):
-        return schema_on(events, schema)
-    if type(events).__module__.startswith("pyspark"):
-        from kleene.spark.types import arrow_schema
-
-        return schema_on(arrow_schema(getattr(events, "schema", events)), schema)
-    events = tables_read(events)
-    if kind_of(events) is FrameKind.STREAMS:
-        from kleene.frames.streams import to_table
-
-        table, known = to_table(events, schema)
-        return schema_on(table.schema, known)
-    return schema_on(to_arrow(events).schema, schema)
+    return columns_known(events, Schema(**roles))
 
 
 def _is_stream(events: Any) -> bool:
@@ -353,7 +312,7 @@ def _is_stream(events: Any) -> bool:
 
 
 def _live_outputs(
-    events: Any, queries: list[pattern.Query], schema: Schema | None, settings: Settings | None, *, several: bool
+    events: Any, queries: list[AnyQuery], schema: Schema | None, settings: Settings | None, *, several: bool
 ) -> Outputs[Any]:
     from kleene.spark.streaming.live import Live
 
@@ -362,31 +321,29 @@ def _live_outputs(
 
 
 def _several(query: object) -> bool:
-    return not isinstance(query, str | pattern.Query)
+    return not isinstance(query, OneQuery)
 
 
 def _queries(
     given: QueryInput,
     params: Mapping[str, object] | None,
     schema: Schema | None,
-) -> list[pattern.Query]:
-    listed = [given] if isinstance(given, str | pattern.Query) else list(given)
-    queries = [
-        item if isinstance(item, pattern.Query) and params is None else _with_params(item, params or {})
-        for item in listed
-    ]
+) -> list[AnyQuery]:
+    listed = [given] if isinstance(given, OneQuery) else list(given)
+    queries = [_with_params(item, params) for item in listed]
     check_parameters(queries, schema)
     return queries
 
 
-def _with_params(item: str | pattern.Query, params: Mapping[str, object]) -> pattern.Query:
+def _with_params(item: OneQuery, params: Mapping[str, object] | None) -> AnyQuery:
     if isinstance(item, str):
-        return Query(item, params=dict(params))
-    return Query(item.text, item.name, {**item.params, **params}, item.spelling, item.origin)
+        return read_query(item, params=params)
+    query = item.query() if isinstance(item, BuiltQuery) else item
+    return query if params is None else replace(query, params={**query.params, **params})
 
 
 def _in_process(
-    events: Any, queries: Sequence[pattern.Query], *, schema: Schema | None, several: bool, settings: Settings
+    events: Any, queries: Sequence[AnyQuery], *, schema: Schema | None, several: bool, settings: Settings
 ) -> Outputs[Any]:
     from kleene.evaluation import evaluate
     from kleene.frames.kinds import FrameKind, from_arrow, kind_of

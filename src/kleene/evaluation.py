@@ -25,18 +25,19 @@ from kleene.frames.rows import BadRow, bad_row_table
 from kleene.frames.streams import reads, to_table
 from kleene.frames.type_names import types_among
 from kleene.optimize.planner import plan_query
-from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order, streams_made, types_read
-from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
-from kleene.pattern.unseen import unseen_types
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyBoundQuery, AnyQuery
+from kleene.queries.feeding import bound_in_order, declared_together, in_dependency_order, types_read
+from kleene.queries.unseen import unseen_types
 
 _LOG = logging.getLogger("kleene")
 
 
 def evaluate(
     events: Any,
-    queries: Sequence[Query],
+    queries: Sequence[AnyQuery],
     *,
     schema: Schema | None = None,
     several: bool = False,
@@ -55,23 +56,23 @@ def evaluate(
     )
     graph = QueryGraph.of(bound, table.schema, streams=len(known.streams), several=several)
     given_by = _run(graph, table, settings)
-    # What ran first read the events alone.
-    bad = given_by[graph.nodes[0].number].bad
+    # Whatever else a query reads stands behind the events.
+    bad = next(given_by[node.number].bad for node in graph.nodes if not node.is_part)
     return outputs_of(graph, given_by, bad, several=several)
 
 
-def report_warnings(queries: Iterable[BoundQuery]) -> None:
+def report_warnings(queries: Iterable[AnyBoundQuery]) -> None:
     """Log the warnings of queries, each one once."""
     for warning in dict.fromkeys(warning for query in queries for warning in query.warnings):
         _LOG.warning("%s", warning.render())
 
 
-def report_unseen_types(queries: Sequence[Query], table: pa.Table, schema: Schema, streams: Collection[str]) -> None:
+def report_unseen_types(queries: Sequence[AnyQuery], table: pa.Table, schema: Schema, streams: Collection[str]) -> None:
     """Warn of types that a query names and that no event has."""
     # Tasks of Spark do not warn: each of them sees only a part of the events.
     if not table.num_rows or schema.constant_type is not None or not _LOG.isEnabledFor(logging.WARNING):
         return
-    known = {*streams, *(name for query in queries for name in streams_made(query))}
+    known = {*streams, *(name for query in queries for name in query.tree.makes)}
     wanted = {name for query in queries for name in types_read(query, schema)} - known
     seen = types_among(table.column(schema.type), wanted)
     if seen.issuperset(wanted):
@@ -84,7 +85,7 @@ def report_unseen_types(queries: Sequence[Query], table: pa.Table, schema: Schem
 def warn_of_reference(graph: QueryGraph) -> None:
     """Warn before a run on Spark of queries that only the reference evaluator runs; the data may add others."""
     for node in graph.in_order_given:
-        reason = plan_query(node.runs).why_on_reference
+        reason = plan_query(node.runs).why_on_reference if isinstance(node.runs, BoundQuery) else None
         if reason is not None:
             say_slow(node, reason)
 

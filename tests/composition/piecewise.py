@@ -21,8 +21,8 @@ from kleene.evaluation import outputs_of
 from kleene.frames.arrow import as_integers, schema_on
 from kleene.frames.outputs import Outputs
 from kleene.frames.rows import BadRow
-from kleene.pattern.feeding import bound_in_order, in_dependency_order
 from kleene.plan.settings import Settings
+from kleene.queries.feeding import bound_in_order, in_dependency_order
 
 
 def graph_of(listed: Listed) -> QueryGraph:

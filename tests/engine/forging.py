@@ -20,11 +20,11 @@ from tests.engine.agreement import OTHERS, STRATA, Pair, case_of, pair_of
 from tests.engine.batches import in_time_order, settings_for_streams
 
 from kleene.engine.engine import Engine
-from kleene.engine.state import snapshots
+from kleene.engine.state import container, snapshots
 from kleene.errors import KleeneError
-from kleene.pattern.meaning import meaning_of
 from kleene.pattern.query import BoundQuery
 from kleene.plan.program import NotCompilable
+from kleene.queries.meaning import meaning_of
 
 EXTREME = [-(2**63), -(2**62), -(2**31), -2, -1, 0, 1, 2, 3, 7, 1000, 2**31, 2**40, 2**62, 2**63 - 1]
 _HEADER = struct.Struct("<6sHII")
@@ -119,7 +119,7 @@ def _fitted(table: pa.Table | None, schema: pa.Schema) -> pa.Table | None:
 
 def sealed(body: bytes, length: int) -> bytes:
     check = crc32(body, crc32(length.to_bytes(4, "little")))
-    return _HEADER.pack(b"KLEENE", snapshots.VERSION, check, length) + body
+    return _HEADER.pack(b"KLEENE", container.VERSION, check, length) + body
 
 
 def _opened(data: bytes) -> tuple[bytes, int]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.engine.batches import bound, events
 
 from kleene.engine.engine import Engine
-from kleene.engine.state import snapshots
+from kleene.engine.state import container
 
 DATA = Path(__file__).parent / "data"
 QUERY = "PATTERN SEQ(A+ a[], !(N n), B b) WHERE [id] WITHIN 10 OUTPUT NON_OVERLAP"
@@ -25,7 +25,7 @@ FOUND = ["a9 b10"]
 def write() -> Path:
     engine = Engine(bound(QUERY))
     engine.process(*BEFORE)
-    path = DATA / f"version-{snapshots.VERSION}.kleene"
+    path = DATA / f"version-{container.VERSION}.kleene"
     path.write_bytes(engine.snapshot())
     return path
 

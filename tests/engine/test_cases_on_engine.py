@@ -1,6 +1,7 @@
 """Every case file on the engine, whole and in pieces; what no executor can run goes the way of `evaluate`, counted.
 
-So do queries that feed each other, whole: each of them must run on the engine there.
+So do queries that feed each other, whole: each of them must run on the engine there. Cases with queries of streams run
+as graphs of queries, whole and in pieces, each piece on a run that goes on from the snapshots of the one before.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ from tests.case_rows import numbered, observed, schema_of, warning_codes
 from tests.engine.batches import in_time_order, settings_for_streams
 from tests.engine.feeding import fallbacks
 
+from kleene.composition.graph_run import GraphRun
+from kleene.composition.query_graph import QueryGraph
 from kleene.engine.engine import Engine
+from kleene.engine.output.outputs import EngineOutputs
 from kleene.evaluation import evaluate
 from kleene.frames.arrow import schema_on
 from kleene.frames.streams import reads, to_table
 from kleene.pattern import Query
 from kleene.plan.program import NotCompilable
+from kleene.queries.any_query import read_query
+from kleene.queries.feeding import bound_in_order, declared_together, in_dependency_order
 from kleene.testing.case_check import Observed, check_case
 from kleene.testing.cases import Case, read_cases
 
@@ -29,6 +35,7 @@ CASES = read_cases(Path(__file__).parents[1] / "cases")
 # Cases whose matches came from an engine, and why the others did not.
 on_engine: set[str] = set()
 feeding: set[str] = set()
+streaming: set[str] = set()
 elsewhere: Counter[str] = Counter()
 
 
@@ -37,11 +44,13 @@ elsewhere: Counter[str] = Counter()
 )
 def test_case(number: int, case: Case) -> None:
     reason = "the query is wrong, and is refused" if case.error is not None else None
-    if reason is None and len(case.queries) > 1:
+    if reason is None and (len(case.queries) > 1 or case.of_streams):
         with fallbacks() as slow:
             check_case(case, on_evaluation)
+            if case.of_streams:
+                check_case(case, lambda given: graph_in_pieces(given, 2 + number % 2))
         if not slow:
-            feeding.add(case.place)
+            (streaming if case.of_streams else feeding).add(case.place)
             return
         reason = f"one of several queries: {slow[0]}"
     if reason is None:
@@ -61,8 +70,9 @@ def test_most_cases_ran_on_the_engine(record_property: Callable[[str, object], N
     """Runs after the cases and counts them; with only some of them it has nothing to say."""
     counted = "; ".join(f"{number} {reason}" for reason, number in elsewhere.most_common())
     compiled = f"{len(on_engine)} of {len(CASES)} cases on the engine, whole and in pieces"
-    record_property("counted", f"{compiled}, {len(feeding)} with several queries whole; {counted}")
-    if len(on_engine) + len(feeding) + sum(elsewhere.values()) == len(CASES):
+    graphs = f"{len(feeding)} with several queries whole, {len(streaming)} with streams whole and in pieces"
+    record_property("counted", f"{compiled}, {graphs}; {counted}")
+    if len(on_engine) + len(feeding) + len(streaming) + sum(elsewhere.values()) == len(CASES):
         assert len(on_engine) >= 436
         # Two of 17 have a conjunction.
         assert len(feeding) >= 15
@@ -72,7 +82,7 @@ def test_most_cases_ran_on_the_engine(record_property: Callable[[str, object], N
 
 
 def on_evaluation(case: Case) -> Observed:
-    queries = [Query(text, params=case.params) for text in case.queries]
+    queries = [read_query(text, params=case.params) for text in case.queries]
     with warning_codes() as warnings:
         # The result is that of the first query; those that feed it may follow.
         made = evaluate(rows_of(case), [queries[-1], *queries[:-1]], schema=schema_of(case))
@@ -98,6 +108,24 @@ def in_pieces(case: Case, pieces: int) -> Observed:
         [row for batch in made for row in rows(batch.timeouts)],
         codes(engine),
     )
+
+
+def graph_in_pieces(case: Case, pieces: int) -> Observed:
+    """All queries of a case as a graph, in batches; each batch comes to a run restored from snapshots of the last."""
+    queries = [read_query(text, params=case.params) for text in case.queries]
+    declared = declared_together(schema_of(case), queries)
+    table, given = to_table(rows_of(case), declared, reads(queries, declared))
+    known = schema_on(table.schema, given)
+    bound = bound_in_order(in_dependency_order(queries, known), known)
+    graph = QueryGraph.of(bound, table.schema, streams=len(known.streams))
+    run = GraphRun(graph, settings_for_streams())
+    made: list[EngineOutputs] = []
+    for batch, watermark in in_time_order(table, known, pieces):
+        made += [outputs for node, outputs in run.process(batch, watermark) if node.number == len(queries) - 1]
+        run = GraphRun(graph, settings_for_streams(), snapshots=dict(run.snapshots()))
+    made += [outputs for node, outputs in run.finish() if node.number == len(queries) - 1]
+    assert all(outputs.late is None or not outputs.late.num_rows for outputs in made)
+    return observed(queries[-1], [row for outputs in made for row in rows(outputs.matches)], [], frozenset())
 
 
 def begun(case: Case) -> tuple[Query, pa.Table, Engine]:

@@ -20,8 +20,8 @@ from kleene.evaluation import evaluate, warn_of_reference
 from kleene.frames.arrow import schema_on
 from kleene.frames.outputs import Outputs
 from kleene.pattern import Query, Schema
-from kleene.pattern.feeding import bound_in_order, in_dependency_order
 from kleene.plan.settings import Budget, Policy, Settings
+from kleene.queries.feeding import bound_in_order, in_dependency_order
 from kleene.testing.reference_outputs import table_outputs
 
 ROWS = pa.table(

@@ -15,7 +15,7 @@ from tests.engine.batches import bound, events, words
 from tests.engine.saved_snapshot import AFTER, BEFORE, DATA, FOUND, QUERY
 
 from kleene.engine.engine import Engine
-from kleene.engine.state import snapshots
+from kleene.engine.state import container
 from kleene.errors import BadSnapshot
 from kleene.plan.settings import Settings
 
@@ -215,8 +215,8 @@ def test_what_the_saved_snapshot_must_give_is_what_one_engine_gives() -> None:
 
 
 def test_this_version_has_a_saved_snapshot() -> None:
-    saved = (DATA / f"version-{snapshots.VERSION}.kleene").read_bytes()
-    assert struct.unpack_from("<6sH", saved) == (b"KLEENE", snapshots.VERSION)
+    saved = (DATA / f"version-{container.VERSION}.kleene").read_bytes()
+    assert struct.unpack_from("<6sH", saved) == (b"KLEENE", container.VERSION)
     assert len(saved) < 8_192
 
 
@@ -230,7 +230,7 @@ def test_a_snapshot_is_a_description_and_arrow_streams_and_nothing_is_pickled(te
         assert words(Engine.restore(bound(text), blob).finish().matches) != []
     magic, version, checksum, length = struct.unpack_from("<6sHII", blob)
     body = blob[16:]
-    assert (magic, version, checksum) == (b"KLEENE", snapshots.VERSION, crc32(blob[12:]))
+    assert (magic, version, checksum) == (b"KLEENE", container.VERSION, crc32(blob[12:]))
     said = json.loads(body[:length])
     assert sum(said["parts"]) + length == len(body)
     assert said["watermark"] == 4

@@ -27,7 +27,7 @@ def arrows() -> Iterator[None]:
 
 
 def test_a_new_spelling_joins_and_is_recognised(arrows: None) -> None:
-    assert spellings() == ("kleene", "arrows")
+    assert spellings() == ("kleene", "cesar", "arrows")
     assert recognise("A -> B") == "arrows"
     assert recognise("PATTERN A ; B") == "kleene"
     assert parse("A -> B") == parse("PATTERN A ; B")
@@ -91,7 +91,7 @@ def test_nearly_alike_is_not_alike(left: str, right: str) -> None:
 
 def test_percent_and_modulo() -> None:
     def value(text: str) -> tree.Expression:
-        where = parse(f"PATTERN A a WHERE {text} = 0").where
+        where = Query(f"PATTERN A a WHERE {text} = 0").tree.where
         assert isinstance(where, tree.Comparison)
         return where.left
 
@@ -106,4 +106,4 @@ def test_percent_and_modulo() -> None:
 
 def test_keywords_may_be_attributes() -> None:
     text = "PATTERN A a WHERE a.within = a.where AND a.type = a.from AND a.to = a.seq AND a.and IS NULL"
-    assert parse(text).where == parse(text.lower().replace("pattern a a", "PATTERN A a")).where
+    assert Query(text).tree.where == Query(text.lower().replace("pattern a a", "PATTERN A a")).tree.where

@@ -6,8 +6,8 @@ import pytest
 
 import kleene
 from kleene.errors import BadDeclaration
-from kleene.pattern.feeding import declared_together
 from kleene.pattern.schema import Schema
+from kleene.queries.feeding import declared_together
 
 STREAM = "DECLARE STREAM (time at int) DECLARE TYPE A (x int) "
 

@@ -21,7 +21,8 @@ from kleene.pattern.printing import (
 )
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted((ROOT / "examples").rglob("*.kleene"))
+# Those of streams are printed in `tests/streams/test_papers.py`.
+EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.kleene") if not path.stem.startswith("cayuga-"))
 SCHEMA = Schema(columns={"type": "string", "ts": "timestamp", "x": "float", "n": "int", "s": "string", "b": "bool"})
 
 

@@ -25,7 +25,7 @@ WHERE [k] AND a.x > 4 AND a.x = b.x AND n.y > a.y AND d.z > b.z AND e.z > sum(d.
 
 
 def bound(text: str) -> BoundQuery:
-    return kleene.query(text).bind(checking=True)
+    return kleene.Query(text).bind(checking=True)
 
 
 def tree(text: str, shown: str | None = None) -> Plan:

@@ -14,9 +14,9 @@ from tests.case_rows import NotApplicable, numbered, observed, schema_of, warnin
 from tests.spark.comparing import run_together
 
 from kleene.frames.streams import to_table
-from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Exchange, Settings
+from kleene.queries.any_query import AnyQuery, read_query
 from kleene.testing.case_check import Observed, check_case
 from kleene.testing.cases import Case, read_cases
 
@@ -116,11 +116,11 @@ def run_on_spark(spark: SparkSession, cases: Sequence[Case]) -> list[Observed | 
     return results
 
 
-def prepared(spark: SparkSession, case: Case) -> tuple[Query, Prepared, frozenset[str]] | Exception:
+def prepared(spark: SparkSession, case: Case) -> tuple[AnyQuery, Prepared, frozenset[str]] | Exception:
     """The case's result is that of its last query; those before feed it."""
     from kleene.spark.batch import prepare
 
-    queries = [Query(text, params=case.params) for text in case.queries]
+    queries = [read_query(text, params=case.params) for text in case.queries]
     schema = schema_of(case)
     settings = Settings(exchange=Exchange(buckets=3, slice_width=slice_width(case)))
     try:

@@ -7,9 +7,9 @@ import pytest
 
 import kleene
 from kleene.frames.arrow import schema_on
-from kleene.pattern.feeding import bound_in_order, in_dependency_order
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy
+from kleene.queries.feeding import bound_in_order, in_dependency_order
 from kleene.spark.routing import ByKey, ByTime, OneTask, Route, routes_of
 
 COLUMNS = pa.schema(

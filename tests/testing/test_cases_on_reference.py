@@ -1,4 +1,4 @@
-"""Every case file, on the reference evaluator."""
+"""Every case file, on the reference evaluator; queries of streams by the definitions and by Algorithm 1."""
 
 from __future__ import annotations
 
@@ -6,15 +6,41 @@ from pathlib import Path
 
 import pytest
 
+from kleene.algebra.nodes import Node
+from kleene.algebra.query import BoundStreamQuery
+from kleene.reference import stream_results
+from kleene.reference.stream_values import StreamEvent
+from kleene.reference.timeline import ReferenceTimeline
 from kleene.testing.case_check import check_case
 from kleene.testing.case_reference import run_on_reference
 from kleene.testing.cases import Case, read_cases
+from kleene.testing.reference_streams import stream_events
 
 CASES = read_cases(Path(__file__).parents[1] / "cases")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.place} {case.name}")
 def test_case(case: Case) -> None:
+    check_case(case, run_on_reference)
+
+
+STREAMS = [case for case in CASES if case.of_streams and case.error is None]
+
+
+class ByAutomata:
+    """Stands in for the evaluator of the definitions."""
+
+    def __init__(self, timeline: ReferenceTimeline) -> None:
+        self.timeline = timeline
+
+    def evaluate(self, root: Node) -> list[StreamEvent]:
+        query = BoundStreamQuery("", self.timeline.schema, root, None, b"")
+        return stream_events(query, self.timeline, by_automaton=True)
+
+
+@pytest.mark.parametrize("case", STREAMS, ids=lambda case: f"{case.place} {case.name}")
+def test_case_by_algorithm_1(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_results, "StreamEvaluator", ByAutomata)
     check_case(case, run_on_reference)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from kleene.algebra.names import Overwritten, StreamScopes, show
@@ -19,9 +20,11 @@ from kleene.algebra.nodes import (
     StreamSchema,
     StreamSource,
     StreamUnion,
+    chain,
     walk,
 )
 from kleene.errors import (
+    AmbiguousAttribute,
     DuplicateColumn,
     IncompleteStep,
     NoInitialValue,
@@ -29,6 +32,7 @@ from kleene.errors import (
     Span,
     TypeMismatch,
     UnknownAttribute,
+    UnknownVariable,
 )
 from kleene.lang import stream_tree, tree
 from kleene.pattern.expressions import Attribute, Clause, Value, Which, references
@@ -93,7 +97,8 @@ class StreamBinder:
             for attribute, kind in known.items():
                 if attribute not in own and not is_private(attribute):
                     _add(attributes, {(name, attribute): kind}, stream.span)
-        return StreamSource(event_class, name, _schema(attributes))
+        columns = tuple((attribute, attribute[1]) for attribute in attributes)
+        return StreamSource(event_class, name, _schema(attributes), columns)
 
     # Unary operations
 
@@ -152,12 +157,9 @@ class StreamBinder:
         return Compute(operand, tuple(values.items()), _schema(attributes, operand.schema.open))
 
     def _assigned(self, node: stream_tree.AttributeName, scopes: StreamScopes) -> AttributeName:
-        """The attribute that is overwritten, or a new one without a stream."""
-        if isinstance(node, tree.Name):
-            try:
-                return scopes.resolve(node)
-            except UnknownAttribute:
-                return "", node.name
+        """The attribute that is overwritten, or a new one without a stream; where columns are not known, a new one."""
+        if isinstance(node, tree.Name) and not scopes.known(node.name):
+            return "", node.name
         return scopes.resolve(node)
 
     # Binary operations
@@ -199,7 +201,7 @@ class StreamBinder:
         open_ids = tuple(dict.fromkeys((*left.schema.open, *right.schema.open)))
         while True:
             schema = _schema(attributes, open_ids)
-            last = _folded(right.schema, init)
+            last = _folded(right.schema, (*init, *self._changed(stream.step, schema)))
             scopes = self._scopes([left, right], schema, last)
             condition = () if stream.condition is None else _clauses(scopes, stream.condition)
             step = self._step(stream.step, Carried(schema), last)
@@ -220,8 +222,18 @@ class StreamBinder:
             attributes = wider
         if step.schema is not schema:
             step = Project(step, schema)
-        entry = tuple(clause for clause in condition if not _reads_last(clause))
+        entry = tuple(clause for clause in condition if not reads_last(clause))
         return Fold(left, right, tuple(init.items()), entry, condition, step, schema)
+
+    def _changed(self, step: stream_tree.Stream, schema: StreamSchema) -> Iterator[AttributeName]:
+        """The attributes of a fold that its step assigns to: each round overwrites them, too."""
+        scopes = self._scopes([], schema)
+        while isinstance(step, stream_tree.Unary):
+            if isinstance(step, stream_tree.Compute):
+                for node in step.assignments:
+                    with suppress(UnknownAttribute, UnknownVariable, AmbiguousAttribute):
+                        yield scopes.resolve(node.attribute)
+            step = step.operand
 
     def _step(self, stream: stream_tree.Stream, carried: Carried, last: Overwritten) -> Node:
         if isinstance(stream, stream_tree.Carried):
@@ -243,6 +255,9 @@ class StreamBinder:
             if name in init or left.schema.type_of(name) is not None:
                 continue
             namesakes = [other for other in left.schema.names if other[1] == name[1]]
+            if not namesakes and left.schema.open:
+                # Nothing is known of the columns yet, and one of them may be the namesake.
+                namesakes = [(left.schema.open[0], name[1])]
             if len(namesakes) != 1:
                 why = "several attributes of the left are" if namesakes else "no attribute of the left is"
                 raise NoInitialValue(
@@ -262,7 +277,9 @@ def overwritten(node: Node) -> Overwritten:
     if isinstance(node, Next):
         return _shared(node.left.schema, node.right.schema)
     if isinstance(node, Fold):
-        return _folded(node.right.schema, dict(node.init))
+        assigned = (name for each in chain(node.step)[0] if isinstance(each, Compute) for name, _ in each.assignments)
+        changed = (name for name in assigned if node.schema.type_of(name) is not None)
+        return _folded(node.right.schema, (*dict(node.init), *changed))
     return Overwritten()
 
 
@@ -277,7 +294,8 @@ def dropped(node: Node) -> set[AttributeName]:
     return gone - set(node.schema.names)
 
 
-def _reads_last(clause: Clause) -> bool:
+def reads_last(clause: Clause) -> bool:
+    """Whether a clause names what was overwritten."""
     return any(isinstance(each, Attribute) and each.which is Which.OVERWRITTEN for each in references(clause))
 
 
@@ -300,9 +318,9 @@ def _shared(left: StreamSchema, right: StreamSchema) -> Overwritten:
     return Overwritten(frozenset(names), frozenset(left.open) & frozenset(right.open))
 
 
-def _folded(right: StreamSchema, init: Mapping[AttributeName, Value]) -> Overwritten:
-    """What each round of a fold overwrites."""
-    return Overwritten(frozenset((*right.names, *init)), frozenset(right.open))
+def _folded(right: StreamSchema, more: Iterable[AttributeName]) -> Overwritten:
+    """What each round of a fold overwrites: the attributes of the right, and those that its step assigns to."""
+    return Overwritten(frozenset((*right.names, *more)), frozenset(right.open))
 
 
 def _schema(attributes: Attributes, open_ids: tuple[str, ...] = ()) -> StreamSchema:

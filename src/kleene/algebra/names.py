@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from kleene.algebra.nodes import AttributeName, StreamSchema
 from kleene.errors import (
     AggregateMisuse,
     AmbiguousAttribute,
+    BadDuration,
+    BadParameter,
     NothingOverwritten,
     NoTick,
+    NotKleene,
+    QueryError,
     Span,
     SyntaxProblem,
+    TypeMismatch,
     UnknownAttribute,
     UnknownVariable,
+    WindowMismatch,
     did_you_mean,
 )
-from kleene.lang import stream_tree, tree
-from kleene.lang.format import format_expression
-from kleene.pattern.bind_expression import Scopes
-from kleene.pattern.clock import ClockKind, tick_length
-from kleene.pattern.expressions import Attribute, Constant, Elapsed, Value, Which
+from kleene.lang import parse_duration, stream_tree, tree
+from kleene.lang.format import format_duration, format_expression
+from kleene.pattern.bind_expression import Scopes, with_value
+from kleene.pattern.clock import ClockKind, in_ticks, tick_length
+from kleene.pattern.expressions import Attribute, Constant, Elapsed, Literal, Value, Which
 from kleene.pattern.normal_form import Condition
+from kleene.pattern.secrets import is_secret
 from kleene.pattern.types import ValueType
 
 DUR = "dur"
 LAST = "last"
+_DECLARE_TICK = "`DECLARE STREAM (tick 1 second)` or Schema(tick='1 second')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +67,18 @@ class StreamScopes(Scopes):
         return Scopes.value(self, node)
 
     def unqualified(self, node: tree.Name) -> Value:
-        if node.name.casefold() == DUR and not self._known(node.name):
+        if node.name.casefold() == DUR and not self.known(node.name):
             return self.elapsed(node.span)
         return self._read(self.resolve(node), node.span)
 
     def attribute(self, node: tree.Attribute) -> Value:
+        if node.index is not None:
+            raise NotKleene(
+                f"`{node.variable}` is a stream, and its events have no numbers",
+                node.span,
+                hint=f"`{node.variable}.{node.attribute}` is the value of the newest one,"
+                f" `{node.variable}.{node.attribute}.last` that of the one before",
+            )
         if node.attribute.casefold() == LAST and self.stream.type_of((node.variable, node.attribute)) is None:
             return self.last(tree.Name(node.variable, span=node.variable_span), node.span)
         return self._read(self.resolve(node), node.span)
@@ -88,17 +104,77 @@ class StreamScopes(Scopes):
             raise NoTick(
                 "DUR counts the last tick of an event, and timestamps have none",
                 span,
-                hint="declare one: `DECLARE STREAM (tick 1 second)` or Schema(tick='1 second')",
+                hint=f"declare one: {_DECLARE_TICK}",
             )
         step = 1 if clock.nanoseconds is None else int(clock.nanoseconds)
         return self.placed(Elapsed(ValueType.DURATION, step, int(tick_length(self.schema.tick))), span)
 
+    # Lengths of time beside DUR
+
+    def compare(
+        self, operator: str, left: tree.Expression, right: tree.Expression | Constant, span: Span, *, negate: bool
+    ) -> Literal:
+        if self._is_elapsed(left) and not isinstance(right, Constant):
+            right = self._duration(right)
+        elif self._is_elapsed(right):
+            left = self._duration(left)
+        return Scopes.compare(self, operator, left, right, span, negate=negate)
+
+    def compared_in_one_unit(self, left: Value, right: Value, span: Span) -> tuple[Value, Value]:
+        """A number beside DUR counts ticks, on timestamps too; a length of time beside integer times counts them."""
+        if isinstance(left, Elapsed) and isinstance(right, Constant):
+            return left, self._beside(left, right, span)
+        if isinstance(right, Elapsed) and isinstance(left, Constant):
+            return self._beside(right, left, span), right
+        return Scopes.in_one_unit(self, left, right, span)
+
+    def _beside(self, elapsed: Elapsed, constant: Constant, span: Span) -> Constant:
+        """A constant in the unit of DUR: ticks, or nanoseconds on timestamps."""
+        if elapsed.type is ValueType.DURATION and constant.type in (ValueType.INT, ValueType.FLOAT):
+            length = Fraction(constant.value) * elapsed.tick
+            if length.denominator != 1 or abs(length) >= 2**63:
+                raise BadDuration("this is no whole number of nanoseconds that fits 64 bits", span)
+            return with_value(constant, length.numerator, ValueType.DURATION)
+        if elapsed.type is not ValueType.INT or constant.type is not ValueType.DURATION:
+            return constant
+        try:
+            return with_value(constant, in_ticks(constant.value, self.clock, span), ValueType.INT)
+        except WindowMismatch as error:
+            error.hint = f"write ticks (`DUR <= 200`), or declare how long one is: {_DECLARE_TICK}"
+            raise
+        except BadDuration as error:
+            error.hint = f"a tick is {self._tick}; name a multiple of it"
+            raise
+
+    @property
+    def _tick(self) -> str:
+        tick = self.schema.tick
+        return format_duration(tick) if isinstance(tick, tree.Duration) else str(tick)
+
+    def _is_elapsed(self, node: tree.Expression | Constant) -> bool:
+        return isinstance(node, tree.Name) and node.name.casefold() == DUR and not self.known(node.name)
+
+    def _duration(self, node: tree.Expression) -> tree.Expression:
+        """What stands beside DUR: the text of a parameter is a length of time, as in WITHIN; any other is a mistake."""
+        if isinstance(node, tree.Literal) and isinstance(node.value, str):
+            raise TypeMismatch(
+                "a length of time is no string", node.span, hint=f"it has no quotes: `DUR <= {node.value or '5 min'}`"
+            )
+        text = self.params.get(node.name) if isinstance(node, tree.Parameter) else None
+        if not isinstance(node, tree.Parameter) or not isinstance(text, str) or is_secret(node.name):
+            return node
+        try:
+            return replace(parse_duration(text), span=node.span)
+        except QueryError:
+            raise BadParameter(
+                f"parameter `:{node.name}` is no length of time", node.span, hint="a number of ticks, or `30 min`"
+            ) from None
+
     def aggregate(self, call: tree.Call) -> Value:
-        raise AggregateMisuse(
-            f"`{call.function}` aggregates the events of a pattern",
-            call.span,
-            hint="in a stream it is computed as it goes: `μ{α{total ↦ total + price}, …, init total ↦ price}`",
-        )
+        hint = "in a stream it is computed as it goes: `μ{α{total ↦ total + price}, …}(α{total ↦ price}(S1), S2)`"
+        if call.function.casefold() in (LAST, "prev", "previous", "lag"):
+            hint = "the value before the newest event is `x.last`"
+        raise AggregateMisuse(f"`{call.function}` aggregates the events of a pattern", call.span, hint=hint)
 
     def equivalence(self, node: tree.Equivalence, *, negate: bool) -> Condition:
         raise SyntaxProblem(
@@ -127,6 +203,12 @@ class StreamScopes(Scopes):
             return name
         ids = {stream for stream, _ in self.stream.names} | set(self.stream.open)
         gone = {stream for stream, _ in self.dropped}
+        if node.attribute.casefold() == LAST and self._named(node.variable):
+            raise NothingOverwritten(
+                f"`{node.variable}.last.last` would be two events back",
+                node.span,
+                hint=f"`{node.variable}.last` is one event back; carry older values along: `α{{older ↦ x.last}}`",
+            )
         if node.variable not in ids | gone:
             raise UnknownVariable(
                 f"there is no stream `{node.variable}` here",
@@ -140,9 +222,10 @@ class StreamScopes(Scopes):
         )
 
     def _named(self, name: str) -> list[AttributeName]:
-        return self._known(name) or [(stream, name) for stream in self.stream.open]
+        return self.known(name) or [(stream, name) for stream in self.stream.open]
 
-    def _known(self, name: str) -> list[AttributeName]:
+    def known(self, name: str) -> list[AttributeName]:
+        """The attributes with this name that are known to be there; of an open stream there may be more."""
         return [attribute for attribute in self.stream.names if attribute[1] == name]
 
     def _meant(self, name: str, stream: str | None = None) -> str | None:

@@ -41,11 +41,12 @@ class StreamSchema(Interned):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamSource(Interned):
-    """The events of a class, whose attributes have the id of the stream."""
+    """The events of a class, whose attributes have the id of the stream, and the column behind each attribute."""
 
     event_class: EventClass
     id: str
     schema: StreamSchema
+    columns: tuple[tuple[AttributeName, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from kleene.cli.inputs import params_from, read_text, schema_from
 from kleene.cli.running import DATA, USAGE
-from kleene.errors import KleeneError, QueryError, UnreadableFile
+from kleene.errors import CompositionCycle, KleeneError, QueryError, UnreadableFile
 from kleene.lang import parse_declarations
-from kleene.pattern import Query, Schema
-from kleene.pattern.feeding import streams_made, types_made
-from kleene.pattern.parameters import check_parameters
+from kleene.pattern import Schema
+from kleene.queries.any_query import AnyQuery, read_query
+from kleene.queries.feeding import in_dependency_order
+from kleene.queries.parameters import check_parameters
 
 
 def check_files(
@@ -25,7 +26,7 @@ def check_files(
 ) -> int:
     """Check each file; returns the exit code."""
     values = params_from(params)
-    queries: list[Query] = []
+    queries: list[AnyQuery] = []
     code = 0
     for path in files:
         try:
@@ -34,7 +35,7 @@ def check_files(
             print(error.render(), file=sys.stderr)
             code = USAGE
             continue
-        queries.append(Query(text, None if path == "-" else Path(path).stem, values, origin=origin))
+        queries.append(read_query(text, None if path == "-" else Path(path).stem, values, origin=origin))
     schema = _schema(schema_file, events, queries, format, separator)
     parsed = []
     for query in queries:
@@ -52,7 +53,7 @@ def check_files(
     return max(code, _bind_all(parsed, schema))
 
 
-def _only_declares(query: Query) -> bool:
+def _only_declares(query: AnyQuery) -> bool:
     """Whether a file is a schema: declarations and no query."""
     try:
         query.tree  # noqa: B018 - parsed now
@@ -71,7 +72,7 @@ def _only_declares(query: Query) -> bool:
 
 
 def _schema(
-    path: Path | None, events: Sequence[str], queries: Sequence[Query], format: str | None, separator: str | None
+    path: Path | None, events: Sequence[str], queries: Sequence[AnyQuery], format: str | None, separator: str | None
 ) -> Schema:
     schema = schema_from(path)
     if not events:
@@ -91,23 +92,25 @@ def _schema(
     return schema_on(table.schema, declared)
 
 
-def _bind_all(queries: Sequence[Query], schema: Schema) -> int:
-    """Bind each query; those that make a stream (INTO) before those that read it."""
+def _bind_all(queries: Sequence[AnyQuery], schema: Schema) -> int:
+    """Bind each query; those that make a stream (INTO, publish) before those that read it."""
+    if not queries:
+        return 0
+    try:
+        order = in_dependency_order(queries, schema)
+    except CompositionCycle as error:
+        print(error.render(), file=sys.stderr)
+        return DATA
     code = 0
-    waiting = list(queries)
-    while waiting:
-        making = {name for query in waiting for name in streams_made(query)}
-        ready = [query for query in waiting if not making & set(query.inputs)] or waiting[:1]
-        for query in ready:
-            waiting.remove(query)
-            try:
-                bound = query.bind(schema, checking=True)
-            except KleeneError as error:
-                print(error.render(), file=sys.stderr)
-                code = 1
-                continue
-            for warning in bound.warnings:
-                print(warning.render(), file=sys.stderr)
-            print(f"ok: {query.origin}")
-            schema = schema.adding_types(types_made(bound))
+    for _, query in order:
+        try:
+            bound = query.bind(schema, checking=True)
+        except KleeneError as error:
+            print(error.render(), file=sys.stderr)
+            code = DATA
+            continue
+        for warning in bound.warnings:
+            print(warning.render(), file=sys.stderr)
+        print(f"ok: {query.origin}")
+        schema = schema.adding_types(bound.made_types)
     return code

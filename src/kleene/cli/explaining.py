@@ -12,8 +12,8 @@ from kleene.cli.inputs import params_from, query_from, schema_from
 from kleene.errors import did_you_mean
 from kleene.explanation import explain_query
 from kleene.optimize.rules import ALL_RULES
-from kleene.pattern.parameters import check_parameters
 from kleene.plan.settings import Settings
+from kleene.queries.parameters import check_parameters
 
 
 @dataclass(frozen=True)

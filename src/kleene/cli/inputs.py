@@ -14,7 +14,8 @@ import typer
 from kleene.errors import QueryError, UnreadableFile
 from kleene.frames import text_files
 from kleene.lang import parse_declarations
-from kleene.pattern import Query, Schema
+from kleene.pattern import Schema
+from kleene.queries.any_query import AnyQuery, read_query
 
 if TYPE_CHECKING:
     from kleene.frames.rows import BadRow
@@ -37,13 +38,14 @@ def read_text(path: str) -> tuple[str, str]:
         raise UnreadableFile("`-` is no UTF-8 text") from None
 
 
-def query_from(given: str, params: dict[str, object]) -> Query:
+def query_from(given: str, params: dict[str, object]) -> AnyQuery:
     """A query from its text, or from a file; a word that is neither is taken for a file that is not there."""
-    if given == "-" or given.endswith(".kleene") or not re.search(r"\s", given.strip()) or _is_file(given):
+    # `σ{x>1}(A)` is an expression of streams, without a blank.
+    if given == "-" or given.endswith(".kleene") or not re.search(r"[\s{(;∪]", given.strip()) or _is_file(given):
         text, origin = read_text(given)
         name = None if given == "-" else Path(given).stem
-        return Query(text, name, params, origin=origin)
-    return Query(given, None, params)
+        return read_query(text, name, params, origin=origin)
+    return read_query(given, None, params)
 
 
 def _is_file(given: str) -> bool:

@@ -20,9 +20,10 @@ from kleene.frames.files import write_stream, write_table
 from kleene.frames.rows import BadRow
 from kleene.frames.streams import reads, to_table
 from kleene.frames.unseen import with_named_columns
-from kleene.pattern import Query, Schema
-from kleene.pattern.feeding import declared_together
-from kleene.pattern.parameters import check_parameters
+from kleene.pattern import Schema
+from kleene.queries.any_query import AnyQuery
+from kleene.queries.feeding import declared_together
+from kleene.queries.parameters import check_parameters
 
 _SHOWN_BAD_ROWS = 5
 _SHOWN_MATCHES = 50
@@ -87,7 +88,7 @@ def match_files(request: MatchRequest) -> None:
         _say_why(events, queries, schema)
 
 
-def _say_why(events: Any, queries: Sequence[Query], schema: Schema) -> None:
+def _say_why(events: Any, queries: Sequence[AnyQuery], schema: Schema) -> None:
     from kleene.diagnosis import diagnose
 
     if len(queries) > 1:
@@ -98,7 +99,7 @@ def _say_why(events: Any, queries: Sequence[Query], schema: Schema) -> None:
     print(text, file=sys.stderr)
 
 
-def _report_unseen_types(events: Any, queries: Sequence[Query], schema: Schema) -> None:
+def _report_unseen_types(events: Any, queries: Sequence[AnyQuery], schema: Schema) -> None:
     """Warn of types that no event has, before the run: a task of Spark sees only a part of the events."""
     from kleene.evaluation import report_unseen_types
 

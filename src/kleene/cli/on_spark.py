@@ -17,7 +17,8 @@ import pyarrow as pa
 from kleene.api import outputs
 from kleene.errors import UnusableColumn
 from kleene.frames.outputs import Outputs
-from kleene.pattern import Query, Schema
+from kleene.pattern import Schema
+from kleene.queries.any_query import AnyQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +33,7 @@ _NO_BAD_ROWS = pa.schema([("row", pa.int64()), ("line", pa.int64()), ("reason", 
 def find_on_spark(
     events: pa.Table | Mapping[str, pa.Table],
     files: Mapping[str, Sequence[str]],
-    query: Query | Sequence[Query],
+    query: AnyQuery | Sequence[AnyQuery],
     schema: Schema,
     declared: Schema,
 ) -> Outputs[pa.Table]:

@@ -15,7 +15,9 @@ import typer
 from kleene.cli.showing import print_matches
 from kleene.errors import MissingPackage
 from kleene.explanation import explain_query
+from kleene.explanation.several import stream_rows
 from kleene.pattern import Schema
+from kleene.pattern.explaining import aligned
 
 if TYPE_CHECKING:
     from kleene.spark.pipeline.binding import OnData
@@ -196,6 +198,11 @@ def _plan(on_data: OnData[Any, Any]) -> Iterator[str]:
         yield f"source {source.name}: {source.kind} {scrubbed(where, pipeline.secrets)}"
         yield from (f"  option {name} = {value}" for name, value in shown(source.options).items())
         yield f"  columns {', '.join(f'{name} {kind}' for name, kind in opened.dtypes)}"
+    streams = list(stream_rows(on_data.queries))
+    if streams:
+        yield ""
+        yield "streams"
+        yield from aligned(streams, indent="  ")
     for number, (query, route) in enumerate(zip(pipeline.queries, on_data.routes, strict=True)):
         yield ""
         yield f"query {query.name}"

@@ -118,8 +118,13 @@ class Phrases:
         kind = self.schema.constant_type or event.get(self.schema.type)
         moment = self.moments.short(event[self.schema.time]) if self.schema.time in event else None
         head = "@".join(printable(str(part)) for part in (kind, moment) if part is not None)
-        rest = [f"{name}={self.value(value)}" for name, value in event.items() if name not in own and value is not None]
+        rest = [f"{name}={self.inner(value)}" for name, value in event.items() if name not in own and value is not None]
         return " ".join([head, *rest]) if head else " ".join(rest)
+
+    def inner(self, value: Any) -> str:
+        """A value inside another; the attributes of a stream, which have no type before them, in parentheses."""
+        text = self.value(value)
+        return f"({text})" if isinstance(value, dict) and self.schema.time not in value else text
 
     def listed(self, values: Sequence[Any]) -> str:
         shown = [self.value(value) for value in values]

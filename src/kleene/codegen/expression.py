@@ -30,11 +30,13 @@ from kleene.pattern.expressions import (
     Agrees,
     Among,
     Arithmetic,
+    Assigned,
     Attribute,
     Clause,
     Comparison,
     Constant,
     Contains,
+    Elapsed,
     IsNull,
     Literal,
     Negative,
@@ -227,7 +229,18 @@ class Writer:
                 self.arithmetic(from_zero(operand, self.layout), kind)
             case Arithmetic():
                 self.arithmetic(value, kind)
+            case Assigned(operand):
+                written = self.value(operand, step)
+                self.emit(op.SETTLE)
+                if kind == REAL:
+                    self.real(written)
+                return kind if kind == REAL else written
+            case Elapsed():
+                self.elapsed(value)
         return kind
+
+    def elapsed(self, value: Elapsed) -> None:
+        raise NotCompilable("DUR is of the stream algebra")
 
     def constant(self, constant: Constant, kind: ValueKind, step: int) -> ValueKind:
         value = constant.value
@@ -255,7 +268,7 @@ class Writer:
         identifier = attribute.variable, attribute.which
         if identifier not in self.layout.identifiers:
             raise NotCompilable(f"`{attribute.variable}` ({attribute.which.value}) is not in the layout")
-        slot, column = self.layout.identifiers[identifier], column_named(attribute.attribute, self.layout)
+        slot, column = self.layout.identifiers[identifier], self.layout.column_of(attribute)
         self.slots.add(slot)
         self.columns.add(attribute.attribute)
         operation = op.LOAD_INT if kind.type in AS_INTEGERS else op.LOAD_REAL if kind == REAL else op.LOAD_STATE

@@ -8,7 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from kleene.pattern.expressions import Aggregate, Arithmetic, Attribute, Constant, Negative, OpenParameter, Value
+from kleene.pattern.expressions import (
+    Aggregate,
+    Arithmetic,
+    Assigned,
+    Attribute,
+    Constant,
+    Elapsed,
+    Negative,
+    OpenParameter,
+    Value,
+)
 from kleene.pattern.types import TIMES, ValueType, arithmetic_type
 from kleene.plan.layout import Column, Layout
 from kleene.plan.program import NotCompilable
@@ -45,8 +55,8 @@ def kind_of(value: Value, layout: Layout) -> ValueKind:
     match value:
         case Constant():
             return _constant_kind(value)
-        case Attribute(attribute=name):
-            column = column_named(name, layout)
+        case Attribute():
+            column = layout.column_of(value)
             return ValueKind(column.type, column.step)
         case Aggregate(function, _, _, name):
             return INT if name is None else aggregate_kind(function, column_named(name, layout))
@@ -54,6 +64,11 @@ def kind_of(value: Value, layout: Layout) -> ValueKind:
             return kind_of(from_zero(operand, layout), layout)
         case Arithmetic(operator, left, right):
             return _arithmetic_kind(operator, kind_of(left, layout), kind_of(right, layout))
+        case Elapsed(kind):
+            return ValueKind(kind)
+        case Assigned(operand, kind):
+            own = kind_of(operand, layout)
+            return REAL if kind is ValueType.FLOAT and own == INT else own
         case OpenParameter(name):
             raise NotCompilable(f"parameter `:{name}` has no value")
     raise NotCompilable(f"a {type(value).__name__} is no value of a condition")

@@ -14,7 +14,8 @@ import pyarrow as pa
 from kleene.composition.query_graph import Part
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.state.statistics import Alive, RunCounts
-from kleene.plan.physical import Plan
+from kleene.kernels.expression import Ints
+from kleene.plan.any_plan import AnyPlan
 
 
 class QueryRunner(Protocol):
@@ -37,7 +38,7 @@ class QueryRunner(Protocol):
     # How it runs, and what it holds
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AnyPlan:
         """How it runs, as far as that is known before the first events."""
 
     @property
@@ -71,6 +72,10 @@ class QueryRunner(Protocol):
     @property
     def statistics(self) -> RunCounts:
         """Everything counted so far."""
+
+    @property
+    def counts(self) -> Ints | None:
+        """Of an event automaton: how far instances came at each state, and its results; None elsewhere."""
 
     def snapshot(self) -> bytes:
         """The state from which another process can continue."""

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from kleene.composition.query_graph import Part, QueryNode
-from kleene.engine.engine import Engine
+from kleene.engine.any_engine import engine_for
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.state.statistics import Alive, RunCounts
-from kleene.plan.physical import Plan
+from kleene.engine.streams.engine import StreamEngine
+from kleene.kernels.expression import Ints
+from kleene.plan.any_plan import AnyPlan
 from kleene.plan.settings import Settings
 
 
@@ -19,10 +21,7 @@ class EngineRun:
     def __init__(self, node: QueryNode, settings: Settings, snapshot: bytes | None = None) -> None:
         """A run that has seen nothing, or that goes on where a snapshot was taken."""
         self._node = node
-        if snapshot is None:
-            self._engine = Engine(node.runs, settings)
-        else:
-            self._engine = Engine.restore(node.runs, snapshot, settings)
+        self._engine = engine_for(node.runs, settings, snapshot)
 
     def process(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         return self._engine.process(self._node.one_table(parts), watermark)
@@ -35,7 +34,7 @@ class EngineRun:
         return self._engine.replay(self._node.one_table(parts), watermark, gives=self._node.read)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AnyPlan:
         return self._engine.plan
 
     @property
@@ -69,6 +68,10 @@ class EngineRun:
     @property
     def statistics(self) -> RunCounts:
         return self._engine.statistics
+
+    @property
+    def counts(self) -> Ints | None:
+        return self._engine.counts if isinstance(self._engine, StreamEngine) else None
 
     def snapshot(self) -> bytes:
         return self._engine.snapshot()

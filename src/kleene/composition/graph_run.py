@@ -21,7 +21,7 @@ from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.state.statistics import Alive
 from kleene.frames.arrow import as_integers
 from kleene.pattern.schema import IDENTITY
-from kleene.plan.physical import Plan
+from kleene.plan.any_plan import AnyPlan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
 
@@ -106,7 +106,7 @@ class GraphRun:
         return ReferenceRun(node, reason, snapshot)
 
     @property
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[AnyPlan]:
         """How its queries run, as far as that is known before the first events."""
         return [run.runner.plan for run in self.runs]
 
@@ -140,7 +140,8 @@ class GraphRun:
             given = work(run, run.node.input(events, self.graph.streams, composites))
             if run.node.read:
                 composites += run.node.composites(given.matches, given.timeouts, self.graph.events)
-            yield run.node, run.node.shown(given)
+            if not run.node.is_part:
+                yield run.node, run.node.shown(given)
 
     # What is held
 

@@ -12,6 +12,8 @@ from operator import attrgetter
 
 import pyarrow as pa
 
+from kleene.algebra.cutting import cut
+from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.compiling import why_not_compiled
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.frames.arrow import value_type
@@ -19,11 +21,13 @@ from kleene.frames.composites import beside_composites, composite_rows, timeout_
 from kleene.frames.results import result_schema, several_schema, shown, timeout_schema
 from kleene.frames.streams import input_of
 from kleene.pattern import nodes
-from kleene.pattern.feeding import Placed
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import FIRST_TIE, LAST_TIE, is_private
 from kleene.pattern.types import ValueType
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyBoundQuery
+from kleene.queries.feeding import Placed
 
 # Rows of a query's input, and what an error calls them.
 Part = tuple[str, pa.Table]
@@ -34,10 +38,10 @@ EVENTS_GIVEN = "the events"
 class QueryNode:
     """A query of a graph.
 
-    number    its place among the queries that were given
+    number    its place among the queries that were given; negative for a part of another query (`algebra.cutting`)
     query     as it was bound
     runs      as it runs: matches with their events in lists where another query reads them, over composite events where
-              it reads some
+              it reads some; of a stream that is not linear-plus, what is left when its parts are cut off
     parts     what it is given, by name, with the columns of each: the events, then the streams made by nodes before it;
               of those that it does not read nothing comes, but its events have their columns, too
     lag       how far its time is behind that of the events: composite events are certain later than they end. None:
@@ -47,17 +51,22 @@ class QueryNode:
     """
 
     number: int
-    query: BoundQuery
-    runs: BoundQuery
+    query: AnyBoundQuery
+    runs: AnyBoundQuery
     parts: tuple[tuple[str, pa.Schema], ...]
     lag: int | None = 0
     read: bool = False
     several: bool = False
 
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a part of another query: nobody but queries sees its results."""
+        return self.number < 0
+
     @cached_property
     def feeds_on(self) -> tuple[str, ...]:
         """The streams of other queries that it reads."""
-        return tuple(name for name, _ in self.parts[1:] if name in self.query.types)
+        return tuple(name for name, _ in self.parts[1:] if name in self.runs.types)
 
     @cached_property
     def nothing(self) -> tuple[Part, ...]:
@@ -72,16 +81,17 @@ class QueryNode:
     @cached_property
     def _match_names(self) -> list[str]:
         listed: list[str] = result_schema(self.runs if self.several else self.query, self.columns).names
-        return listed
+        return [name for name in listed if name not in (FIRST_TIE, LAST_TIE)]
 
     @cached_property
     def _timeout_names(self) -> list[str]:
+        assert isinstance(self.query, BoundQuery), "a stream has no timeouts"
         listed: list[str] = timeout_schema(self.query, self.columns).names
         return listed
 
     def shown(self, given: EngineOutputs) -> EngineOutputs:
         """Its outputs without the private columns that only queries reading them need."""
-        if self.runs is self.query:
+        if self.runs is self.query and self.query.into is None:
             return given
         matches, timeouts = given.matches, given.timeouts
         return replace(
@@ -121,8 +131,9 @@ class QueryNode:
         """The events that it makes of its matches and of its timeouts; `events` are the columns of those given."""
         if self.query.into is not None and matches is not None:
             yield self.query.into, composite_rows(self.query, matches, events)
-        if self.query.timeouts is not None and self.runs.identified and timeouts is not None:
-            yield self.query.timeouts, timeout_rows(self.query, timeouts, events)
+        runs = self.runs
+        if isinstance(runs, BoundQuery) and runs.timeouts is not None and runs.identified and timeouts is not None:
+            yield runs.timeouts, timeout_rows(runs, timeouts, events)
 
 
 @dataclass(frozen=True)
@@ -145,14 +156,15 @@ class QueryGraph:
 
         several   whether all matches are to stand in one table, with their events in lists
         """
-        read = frozenset(name for _, query in bound for name in query.types)
+        runners = with_parts(bound)
+        read = frozenset(name for _, _, runs in runners for name in runs.types)
         listed: list[QueryNode] = []
         composite_schemas: list[tuple[str, pa.Schema]] = []
         # By stream: how far it is behind the events.
         lags: dict[str, int | None] = {}
         empty = events.empty_table()
-        for number, query in bound:
-            node = _node(number, query, empty, streams, tuple(composite_schemas), read, several)
+        for number, query, runs in runners:
+            node = _node(number, query, runs, empty, streams, tuple(composite_schemas), read, several)
             node = replace(node, lag=latest([lags[name] for name in node.feeds_on]))
             listed.append(node)
             nothing = _nothing_of(node)
@@ -164,25 +176,51 @@ class QueryGraph:
 
     @cached_property
     def in_order_given(self) -> tuple[QueryNode, ...]:
-        return tuple(sorted(self.nodes, key=attrgetter("number")))
+        """The queries that were given, without the parts that they were cut into."""
+        return tuple(sorted((node for node in self.nodes if not node.is_part), key=attrgetter("number")))
 
     @cached_property
     def several_columns(self) -> pa.Schema:
         """The columns of one table for the matches of all queries."""
-        return several_schema([node.query for node in self.in_order_given], shown(self.columns))
+        return several_schema([node.query for node in self.in_order_given], self.columns)
 
     def match_columns(self, node: QueryNode) -> pa.Schema:
         """The columns of a query's matches."""
+        if isinstance(node.query, BoundStreamQuery):
+            return shown(result_schema(node.query, node.columns))
         return result_schema(node.query, shown(self.columns))
 
     def timeout_columns(self, node: QueryNode) -> pa.Schema | None:
         """The columns of a query's timeouts; None for a query without TIMEOUTS."""
-        return None if node.query.timeouts is None else timeout_schema(node.query, shown(self.columns))
+        query = node.query
+        if not isinstance(query, BoundQuery) or query.timeouts is None:
+            return None
+        return timeout_schema(query, shown(self.columns))
 
     def on_reference(self, settings: Settings) -> dict[int, str]:
         """The queries, by number, that no engine can run on events with these columns, and why."""
         reasons = ((node.number, why_not_on_engine(node, settings)) for node in self.nodes)
         return {number: reason for number, reason in reasons if reason is not None}
+
+
+def with_parts(bound: Sequence[Placed]) -> list[tuple[int, AnyBoundQuery, AnyBoundQuery]]:
+    """Queries and what is to run of them, with the parts that they are cut into before them.
+
+    Equal parts of several queries are one stream.
+    """
+    placed: list[tuple[int, AnyBoundQuery, AnyBoundQuery]] = []
+    parts: dict[str, None] = {}
+    for number, query in bound:
+        if not isinstance(query, BoundStreamQuery):
+            placed.append((number, query, query))
+            continue
+        *made, rest = cut(query)
+        for part in made:
+            if part.name not in parts:
+                parts[part.name] = None
+                placed.append((-len(parts), part, part))
+        placed.append((number, query, rest))
+    return placed
 
 
 def why_not_on_engine(node: QueryNode, settings: Settings) -> str | None:
@@ -198,37 +236,49 @@ def latest(lags: Collection[int | None]) -> int | None:
 
 def _node(
     number: int,
-    query: BoundQuery,
+    query: AnyBoundQuery,
+    runs: AnyBoundQuery,
     events: pa.Table,
     streams: int,
     composite_schemas: tuple[tuple[str, pa.Schema], ...],
     read: frozenset[str],
     several: bool,
 ) -> QueryNode:
-    runs = query.listing() if several or query.into is not None else query
-    runs = runs.identifying() if query.timeouts in read else runs
+    if isinstance(query, BoundQuery):
+        listing = query.listing() if several or query.into is not None else query
+        runs = listing.identifying() if query.timeouts in read else listing
+        composite_schemas = tuple(each for each in composite_schemas if not is_private(each[0]))
+    else:
+        composite_schemas = tuple(each for each in composite_schemas if each[0] in runs.types)
     is_read = not read.isdisjoint(query.makes)
     own = input_of(query.schema, events, streams)
-    if not any(name in query.types for name, _ in composite_schemas):
+    if not any(name in runs.types for name, _ in composite_schemas):
         return QueryNode(number, query, runs, ((EVENTS_GIVEN, own.schema),), read=is_read, several=several)
     # Composite events last, and so does what stands beside them.
-    runs = replace(runs, schema=query.schema.of_composites())
+    runs = among_composites(runs)
     beside = beside_composites(own, query.schema).schema
     return QueryNode(number, query, runs, ((EVENTS_GIVEN, beside), *composite_schemas), read=is_read, several=several)
 
 
+def among_composites(query: AnyBoundQuery) -> AnyBoundQuery:
+    """A query on events some of which are composite."""
+    return replace(query, schema=query.schema.of_composites())
+
+
 def _nothing_of(node: QueryNode) -> tuple[pa.Table, pa.Table | None]:
     """Empty tables of matches and of timeouts."""
-    matches = result_schema(node.runs, node.columns).empty_table()
-    timeouts = None if node.query.timeouts is None else timeout_schema(node.runs, node.columns).empty_table()
-    return matches, timeouts
+    matches, runs = result_schema(node.runs, node.columns).empty_table(), node.runs
+    if not isinstance(runs, BoundQuery) or runs.timeouts is None:
+        return matches, None
+    return matches, timeout_schema(runs, node.columns).empty_table()
 
 
 def _behind(node: QueryNode) -> int | None:
     """How far the stream of a query's matches is behind the events: none that ends before that is still to come."""
-    window = node.query.window
-    if not decides_late(node.query):
+    query = node.query
+    if not isinstance(query, BoundQuery) or not decides_late(query):
         return node.lag
+    window = query.window
     if node.lag is None or window is None or window.events:
         return None
     return node.lag + window.size

@@ -8,11 +8,13 @@ something may still forbid it or add to it, when its window has closed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.algebra.query import BoundStreamQuery
 from kleene.composition.query_graph import Part, QueryNode, decides_late
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.state.sizes import row_bytes
@@ -23,8 +25,12 @@ from kleene.frames.arrow import as_integers, fitted
 from kleene.frames.kept_tables import read_table
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.lang.tree import OutputMode
+from kleene.optimize.streams.automaton import plan_stream
+from kleene.pattern.query import BoundQuery
+from kleene.plan.any_plan import AnyPlan
 from kleene.plan.physical import Plan
 from kleene.plan.settings import Budget
+from kleene.queries.any_query import AnyBoundQuery
 from kleene.reference.process import reference_tables
 
 # In a snapshot: the name of each part of the input, and its rows as an Arrow stream.
@@ -36,13 +42,16 @@ class ReferenceRun:
     """Runs one query on the reference evaluator, over the part of its input that can still matter."""
 
     replays_by_update = False
+    counts = None
 
     def __init__(self, node: QueryNode, reason: str, snapshot: bytes | None = None) -> None:
         """A run that has seen nothing, or that holds what a snapshot holds; the next replay says where time is."""
         self._node, self._query = node, node.runs
         self._held: list[Part] = list(node.nothing)
         self._watermark: int | None = None
-        self.plan = Plan.on_reference(node.runs, reason)
+        # How long what is found may last; None: any time.
+        self._window = _longest(node.runs)
+        self.plan: AnyPlan = _plan(node.runs, reason)
         if snapshot is not None:
             self._restore(snapshot)
 
@@ -81,7 +90,7 @@ class ReferenceRun:
         if watermark is not None:
             passed = [(name, rows.filter(pc.less(self._ends(rows), watermark))) for name, rows in self._held]
         matches, timeouts, bad = reference_tables(self._query, passed)
-        matches = self._fresh(matches, "end", before, watermark, late=decides_late(self._query))
+        matches = self._fresh(matches, "end", before, watermark, late=_decides_late(self._query))
         if timeouts is not None:
             timeouts = self._fresh(timeouts, "closed", before, watermark, late=False)
         if watermark is not None:
@@ -94,8 +103,8 @@ class ReferenceRun:
             return rows
         certain = to_numpy(as_integers(rows.column(moment)))
         if late:
-            assert self._query.window is not None
-            certain = np.maximum(certain, to_numpy(as_integers(rows.column("start"))) + self._query.window.size)
+            assert self._window is not None
+            certain = np.maximum(certain, to_numpy(as_integers(rows.column("start"))) + self._window)
         fresh = np.ones(len(certain), np.bool_)
         if watermark is not None:
             fresh &= certain < watermark
@@ -117,8 +126,7 @@ class ReferenceRun:
     @property
     def horizon(self) -> int | None:
         """How far back from the watermark events must be kept for `replay` to build an equal run; None: all of them."""
-        window = self._query.window
-        return None if window is None else 2 * window.size
+        return None if self._window is None else 2 * self._window
 
     @property
     def waiting(self) -> pa.Table:
@@ -129,12 +137,12 @@ class ReferenceRun:
     @property
     def deadline(self) -> int | None:
         """The first watermark at which an output could become certain; perhaps none does."""
-        schema, window = self._query.schema, self._query.window
+        schema, window = self._query.schema, self._window
         moments = []
         for _, rows in self._held:
             end = to_numpy(self._ends(rows))
             start = end if schema.start is None else to_numpy(as_integers(rows.column(schema.start)))
-            moments += [end, start if window is None else start + window.size]
+            moments += [end, start if window is None else start + window]
         known = np.concatenate(moments)
         known = known if self._watermark is None else known[known >= self._watermark]
         return int(known.min()) + 1 if len(known) else None
@@ -191,7 +199,10 @@ class ReferenceRun:
 def check_evaluated_again(node: QueryNode, budget: Budget, reason: str) -> None:
     """Refuse a query on the reference evaluator whose matches depend on more events than those of its window."""
     query, problem = node.query, None
-    if query.counts_events or (query.window is None and (budget.state_bytes is None or decides_late(query))):
+    if not isinstance(query, BoundQuery):
+        if _longest(query) is None:
+            problem = "what it finds may last for ever"
+    elif query.counts_events or (query.window is None and (budget.state_bytes is None or decides_late(query))):
         problem = "it has no window of time"
     elif query.output is OutputMode.NON_OVERLAP:
         problem = "what OUTPUT NON_OVERLAP chooses depends on all events before"
@@ -201,6 +212,23 @@ def check_evaluated_again(node: QueryNode, budget: Budget, reason: str) -> None:
         raise NotOnStreams(
             f"`{query.name}` cannot run on a stream: {problem}, and it stays on the reference evaluator: {reason}"
         )
+
+
+def _decides_late(query: AnyBoundQuery) -> bool:
+    return isinstance(query, BoundQuery) and decides_late(query)
+
+
+def _longest(query: AnyBoundQuery) -> int | None:
+    """How long what a query finds may last, or what decides on it; None: any time."""
+    if isinstance(query, BoundStreamQuery):
+        return plan_stream(query).longest
+    return None if query.window is None else query.window.size
+
+
+def _plan(query: AnyBoundQuery, reason: str) -> AnyPlan:
+    if isinstance(query, BoundStreamQuery):
+        return replace(plan_stream(query), why_on_reference=reason)
+    return Plan.on_reference(query, reason)
 
 
 def _written(rows: pa.Table) -> bytes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kleene.algebra.query import BoundStreamQuery
 from kleene.analysis import counting_run
+from kleene.diagnosis.automata import diagnose_stream
 from kleene.diagnosis.stream import DiagnosedStream
 from kleene.diagnosis.trees import TreeWording
 from kleene.diagnosis.wording import Wording, counted
@@ -20,9 +22,10 @@ from kleene.plan.physical import ReferencePlan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Adapting, Settings
 from kleene.plan.trees import TreePlan
+from kleene.queries.any_query import AnyQuery
 
 
-def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
+def diagnose(events: Any, query: AnyQuery, *, schema: Schema | None = None) -> str:
     """Run a query for its counts; how far events and runs came, and what stopped most of them."""
     if on_spark(events):
         raise UnknownKind(
@@ -32,6 +35,9 @@ def diagnose(events: Any, query: Query, *, schema: Schema | None = None) -> str:
     declared = (schema or Schema()).declaring(query.tree.declarations)
     table, given = to_table(events, declared, reads([query], declared))
     bound = query.bind(schema_on(table.schema, given))
+    if isinstance(bound, BoundStreamQuery):
+        return diagnose_stream(bound, table)
+    assert isinstance(query, Query), "only patterns are left"
     try:
         # What another plan counted would be lost.
         engine = counting_run(bound, table, Settings(adapting=Adapting(on=False)))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kleene.engine.engine import Engine
+from kleene.engine.any_engine import engine_for
 from kleene.kernels.interpreting import interpreted
-from kleene.pattern.query import BoundQuery
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyBoundQuery
 
 
-def why_not_compiled(query: BoundQuery, columns: pa.Schema, settings: Settings | None = None) -> str | None:
+def why_not_compiled(query: AnyBoundQuery, columns: pa.Schema, settings: Settings | None = None) -> str | None:
     """Why a query must stay on the reference evaluator; None when it need not."""
     try:
         # Interpreted: without events there is nothing to compile kernels for.
         with interpreted():
-            engine = Engine(query, settings)
+            engine = engine_for(query, settings)
             engine.process(columns.empty_table())
             engine.finish()
     except NotCompilable as problem:

@@ -22,12 +22,12 @@ from kleene.errors import BadSnapshot, UnboundedState
 from kleene.lang.tree import OutputMode
 from kleene.optimize.planner import plan_query
 from kleene.optimize.statistics import Statistics
-from kleene.pattern.meaning import meaning_of
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Measured
 from kleene.plan.physical import Plan
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Policy, Settings
+from kleene.queries.meaning import meaning_of
 
 
 class Engine:

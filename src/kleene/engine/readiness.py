@@ -18,7 +18,9 @@ from typing import NamedTuple, TypeVar
 from kleene.engine import warming
 from kleene.kernels.interpreting import OutOfTime, interpreted
 from kleene.kernels.kernel_cache import observers
-from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
+from kleene.plan.any_plan import AnyPlan
+from kleene.plan.physical import AutomatonPlan, SequencePlan
+from kleene.plan.streams import StreamPlan
 from kleene.plan.trees import TreePlan
 
 _LOG = logging.getLogger("kleene")
@@ -39,7 +41,12 @@ class Share(NamedTuple):
     seconds: int
 
 
-SHARES = {SequencePlan: Share(65, 20), AutomatonPlan: Share(80, 40), TreePlan: Share(75, 30)}
+SHARES: dict[type, Share] = {
+    SequencePlan: Share(65, 20),
+    AutomatonPlan: Share(80, 40),
+    TreePlan: Share(75, 30),
+    StreamPlan: Share(30, 15),
+}
 
 # A progress display is called with how many kernels are compiled, of about how many, in about how many seconds.
 Progress = Callable[[int, Share], None]
@@ -59,7 +66,7 @@ class _Process:
 _PROCESS = _Process()
 
 
-def when_ready(work: Callable[[], T], events: int, *plans: Plan) -> T:
+def when_ready(work: Callable[[], T], events: int, *plans: AnyPlan) -> T:
     """The result of some work, tried uncompiled where it is small. It may run twice: a failed run must leave no trace.
 
     events   the number of events that it goes through
@@ -86,7 +93,7 @@ def when_ready(work: Callable[[], T], events: int, *plans: Plan) -> T:
 
 
 def run_when_ready(
-    make: Callable[[], R], plans: Callable[[R], Iterable[Plan]], work: Callable[[R], T], events: int
+    make: Callable[[], R], plans: Callable[[R], Iterable[AnyPlan]], work: Callable[[R], T], events: int
 ) -> T:
     """`when_ready` for work on a new run; the run that is asked for its plans is the first one used.
 

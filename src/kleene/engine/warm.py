@@ -13,15 +13,18 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.engine import Engine
+from kleene.engine.streams.engine import StreamEngine
 from kleene.engine.warming import stamp
 from kleene.frames.arrow import schema_on
 from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.options import options
-from kleene.pattern import Query, Schema
+from kleene.pattern import Schema
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Plan
 from kleene.plan.settings import Budget, Policy, Settings
+from kleene.queries.any_query import read_query
 
 _SEQUENCE = "PATTERN SEQ(A a, !(B b), C c) WHERE [id] AND a.x > 0 AND c.x > a.x"
 _RISING = "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { [id] AND a[i].x > a[i-1].x }"
@@ -88,6 +91,10 @@ WARMINGS = (
         "PATTERN (A a | B b) ; A* ; (A+ k[] & C c) WHERE A.x > a.x AND k[i].y > avg(k[..i-1].y) AND c.x > sum(A.x)"
         " AND max(k.s) > c.s WITHIN 9",
     ),
+    Warming(
+        "streams",
+        "σ{b.y > 1}(μ{σ{b.x >= b.x.last} ∘ α{b.y ↦ b.y + 1}, a.id = b.id AND b.x > a.x AND DUR <= 9}(A a, A b)) ; A c",
+    ),
 )
 
 
@@ -142,13 +149,24 @@ def beside() -> None:
 
 def _run(warming: Warming, table: pa.Table) -> None:
     """Run a query in two batches, with the state saved and restored between them."""
-    query = Query(warming.query).bind(schema_on(table.schema, warming.schema))
+    query = read_query(warming.query).bind(schema_on(table.schema, warming.schema))
+    if isinstance(query, BoundStreamQuery):
+        _run_stream(query, table)
+        return
     for plan in _trees(query) if warming.shapes else (None,):
         engine = Engine(query, warming.settings, plan)
         engine.process(table.slice(0, 6), watermark=4)
         engine = Engine.restore(query, engine.snapshot(), warming.settings, plan)
         engine.process(table.slice(6))
         engine.finish()
+
+
+def _run_stream(query: BoundStreamQuery, table: pa.Table) -> None:
+    engine = StreamEngine(query)
+    engine.process(table.slice(0, 6), watermark=4)
+    engine = StreamEngine.restore(query, engine.snapshot())
+    engine.process(table.slice(6))
+    engine.finish()
 
 
 def _trees(query: BoundQuery) -> Iterator[Plan]:

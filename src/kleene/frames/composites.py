@@ -7,17 +7,19 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.algebra.query import BoundStreamQuery
 from kleene.frames.arrow import value_type
 from kleene.frames.streams import concatenated
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import IDENTITY, LAST_TIE, START, TYPE, Schema
+from kleene.pattern.schema import FIRST_TIE, IDENTITY, LAST_TIE, START, TYPE, Schema
 from kleene.pattern.types import ValueType
+from kleene.queries.any_query import AnyBoundQuery
 
 
-def composite_rows(query: BoundQuery, matches: pa.Table, columns: pa.Schema) -> pa.Table:
+def composite_rows(query: AnyBoundQuery, matches: pa.Table, columns: pa.Schema) -> pa.Table:
     """The composite events of a query (semantics §1), with the private columns that queries reading them need.
 
-    matches   those of the query, with their events in lists
+    matches   those of the query; of a pattern, with their events in lists
     columns   those of the input
     """
     schema = query.schema
@@ -29,11 +31,21 @@ def composite_rows(query: BoundQuery, matches: pa.Table, columns: pa.Schema) -> 
         IDENTITY: matches.column("match_id"),
     }
     if schema.tie_breaker is not None:
-        own[schema.tie_breaker] = matches.column(LAST_TIE)
-    own |= {column.name: matches.column(column.name) for column in query.returns or ()}
+        own |= {schema.tie_breaker: matches.column(LAST_TIE), FIRST_TIE: matches.column(FIRST_TIE)}
+    own |= _attributes(query, matches)
     if schema.constant_type is not None:
         own[TYPE] = pa.repeat(name, matches.num_rows)
     return pa.table(own)
+
+
+def _attributes(query: AnyBoundQuery, matches: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """The attributes of composite events: what a pattern returns, or the attributes of a stream by their names."""
+    if isinstance(query, BoundStreamQuery):
+        return {
+            column: pc.struct_field(matches.column(stream), name) if stream else matches.column(name)
+            for (stream, name), column in query.made_columns
+        }
+    return {column.name: matches.column(column.name) for column in query.returns or ()}
 
 
 def timeout_rows(query: BoundQuery, late: pa.Table, columns: pa.Schema) -> pa.Table:

@@ -10,16 +10,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.algebra.query import BoundStreamQuery
 from kleene.errors import UnknownKind
 from kleene.frames.arrow import arrow_type, nanoseconds_a_step
 from kleene.frames.graph_type import graph_type
 from kleene.frames.numbers import to_arrow
+from kleene.frames.stream_columns import stream_result_schema
 from kleene.frames.streams import concatenated
 from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
 from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENTS, IDENTITY, LAST_TIE, is_private
+from kleene.pattern.schema import EVENTS, FIRST_TIE, IDENTITY, LAST_TIE, is_private
+from kleene.queries.any_query import AnyBoundQuery
 
 Rows = npt.NDArray[np.int64]
 # The column of one table of several queries that holds what they return.
@@ -70,8 +73,14 @@ def columns_of_input(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     )
 
 
-def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
+def result_schema(query: AnyBoundQuery, columns: pa.Schema) -> pa.Schema:
     """The columns of a query's result over events with these columns."""
+    if isinstance(query, BoundStreamQuery):
+        return stream_result_schema(query, columns)
+    return _match_schema(query, columns)
+
+
+def _match_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     columns = columns_of_input(query, columns)
     time = columns.field(query.schema.time).type
     fields = [
@@ -94,7 +103,8 @@ def result_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     if query.listed:
         fields.append(pa.field(EVENTS, listed_type(columns)))
         if query.into is not None and query.schema.tie_breaker is not None:
-            fields.append(pa.field(LAST_TIE, columns.field(query.schema.tie_breaker).type))
+            tie = columns.field(query.schema.tie_breaker).type
+            fields += [pa.field(FIRST_TIE, tie), pa.field(LAST_TIE, tie)]
     return pa.schema(fields)
 
 
@@ -109,25 +119,24 @@ def listed_columns(columns: pa.Schema) -> pa.Schema:
     return pa.schema(list(columns.field("events").type.value_type.field("event").type))
 
 
-def several_schema(queries: Sequence[BoundQuery], columns: pa.Schema) -> pa.Schema:
+def several_schema(queries: Sequence[AnyBoundQuery], columns: pa.Schema) -> pa.Schema:
     """The columns of one table for the matches of several queries.
 
     What queries return is a struct with a field for each that has RETURN, called like the query: their columns may have
-    the same names and other types.
+    the same names and other types. A stream has no events to list; its attributes are what it returns.
     """
-    columns = shown(columns)
     time = columns.field(queries[0].schema.time).type
     fields = [
         *(pa.field(name, pa.string()) for name in ("match_id", "query")),
         *(pa.field(name, time) for name in ("start", "end")),
-        pa.field("events", listed_type(columns)),
+        pa.field("events", listed_type(shown(columns))),
     ]
     returned: dict[str, pa.DataType] = {}
     for query in queries:
-        if query.returns is None:
+        fields_returned = _returned_fields(query, columns)
+        if not fields_returned:
             continue
-        own = columns_of_input(query, columns)
-        kind = pa.struct([(column.name, return_type(query, column.value, own)) for column in query.returns])
+        kind = pa.struct(fields_returned)
         if returned.setdefault(query.name, kind) != kind:
             raise UnknownKind(f"two queries are called `{query.name}`", hint="give each a name of its own")
     if returned:
@@ -135,26 +144,37 @@ def several_schema(queries: Sequence[BoundQuery], columns: pa.Schema) -> pa.Sche
     return pa.schema(fields)
 
 
-def several_table(results: Sequence[tuple[BoundQuery, pa.Table]], schema: pa.Schema) -> pa.Table:
+def _returned_fields(query: AnyBoundQuery, columns: pa.Schema) -> list[pa.Field]:
+    """The columns of its own that a query returns."""
+    if isinstance(query, BoundStreamQuery):
+        return [field for field in stream_result_schema(query, columns) if field.name in query.result_columns]
+    own = columns_of_input(query, columns)
+    return [pa.field(column.name, return_type(query, column.value, own)) for column in query.returns or ()]
+
+
+def several_table(results: Sequence[tuple[AnyBoundQuery, pa.Table]], schema: pa.Schema) -> pa.Table:
     """The matches of several queries, each with its events in lists, as one table with these columns."""
     return pa.concat_tables([_among_several(query, table, schema) for query, table in results])
 
 
-def _among_several(query: BoundQuery, table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _among_several(query: AnyBoundQuery, table: pa.Table, schema: pa.Schema) -> pa.Table:
     names = [name for name in schema.names if name != RETURNED]
+    if EVENTS not in table.column_names:
+        nothing = pa.array([[]] * table.num_rows, schema.field("events").type)
+        table = table.append_column(EVENTS, nothing)
     own = table.select([EVENTS if name == "events" else name for name in names]).rename_columns(names)
     if RETURNED in schema.names:
         own = own.append_column(RETURNED, _returned(query, table, schema.field(RETURNED).type))
     return fitting(own, schema)
 
 
-def _returned(query: BoundQuery, table: pa.Table, kind: pa.StructType) -> pa.Array:
-    """The RETURN columns of one query, as its field in the column of all queries."""
-    if query.returns is None or not table.num_rows:
+def _returned(query: AnyBoundQuery, table: pa.Table, kind: pa.StructType) -> pa.Array:
+    """The columns that one query returns, as its field in the column of all queries."""
+    place = kind.get_field_index(query.name)
+    if place < 0 or not table.num_rows:
         return pa.nulls(table.num_rows, kind)
-    own = pa.StructArray.from_arrays(
-        [table.column(c.name).combine_chunks() for c in query.returns], [c.name for c in query.returns]
-    )
+    names = [field.name for field in kind.field(place).type]
+    own = pa.StructArray.from_arrays([table.column(name).combine_chunks() for name in names], names)
     fields = [
         own.cast(field.type) if field.name == query.name else pa.nulls(table.num_rows, field.type) for field in kind
     ]

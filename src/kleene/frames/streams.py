@@ -12,15 +12,15 @@ from kleene.errors import DataError, MissingColumn, MissingStream, MixedZones, U
 from kleene.frames.arrow import arrow_type, column_types, is_time, value_type
 from kleene.frames.kinds import FrameKind, kind_of, to_arrow
 from kleene.frames.pandas_index import refuse_index
-from kleene.pattern.feeding import streams_made, types_read
-from kleene.pattern.query import Query
 from kleene.pattern.schema import STREAM, Schema
 from kleene.pattern.types import ValueType
+from kleene.queries.any_query import AnyQuery
+from kleene.queries.feeding import types_read
 
 
-def reads(queries: Sequence[Query], schema: Schema) -> tuple[str, ...]:
+def reads(queries: Sequence[AnyQuery], schema: Schema) -> tuple[str, ...]:
     """The event types that queries name, classes resolved, without those that one of them makes."""
-    own_streams = {name for query in queries for name in streams_made(query)}
+    own_streams = {name for query in queries for name in query.tree.makes}
     names = dict.fromkeys(name for query in queries for name in types_read(query, schema))
     return tuple(name for name in names if name not in own_streams)
 

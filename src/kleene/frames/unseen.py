@@ -16,15 +16,16 @@ from kleene.frames.fitting import declared_types
 from kleene.frames.kinds import FrameKind, kind_of
 from kleene.frames.streams import reads, to_table
 from kleene.lang import tree
-from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
-from kleene.pattern.query import Query
+from kleene.lang.spellings import ParsedQuery
 from kleene.pattern.schema import Schema
+from kleene.queries.any_query import AnyQuery
+from kleene.queries.feeding import bound_in_order, declared_together, in_dependency_order
 
 # What a time column may hold, in the order in which a query's windows are tried on it.
 _TIMES = (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 
 
-def with_named_columns(events: Any, queries: Sequence[Query], schema: Schema | None = None) -> Any:
+def with_named_columns(events: Any, queries: Sequence[AnyQuery], schema: Schema | None = None) -> Any:
     """The events; where no stream has columns, empty tables with those that the queries name."""
     streams = events.values() if kind_of(events) is FrameKind.STREAMS else (events,)
     if not streams or not all(map(_says_nothing, streams)):
@@ -40,13 +41,13 @@ def _says_nothing(events: Any) -> bool:
     return kind is FrameKind.ROWS and not any(events)
 
 
-def _with_time(events: Any, queries: Sequence[Query], schema: Schema, time: pa.DataType) -> Any:
+def _with_time(events: Any, queries: Sequence[AnyQuery], schema: Schema, time: pa.DataType) -> Any:
     if kind_of(events) is FrameKind.STREAMS:
         return {name: _table(queries, schema, time) for name in events}
     return _table(queries, schema, time, types=True)
 
 
-def _table(queries: Sequence[Query], schema: Schema, time: pa.DataType, *, types: bool = False) -> pa.Table:
+def _table(queries: Sequence[AnyQuery], schema: Schema, time: pa.DataType, *, types: bool = False) -> pa.Table:
     """An empty table with the columns that the schema and the queries name."""
     kinds = {name: arrow_type(kind) for name, kind in declared_types(schema).items()}
     for name in (schema.time, schema.start):
@@ -59,7 +60,7 @@ def _table(queries: Sequence[Query], schema: Schema, time: pa.DataType, *, types
     return pa.table({name: pa.nulls(0, kinds.get(name, pa.null())) for name in named})
 
 
-def _binds(events: Any, queries: Sequence[Query], schema: Schema | None) -> bool:
+def _binds(events: Any, queries: Sequence[AnyQuery], schema: Schema | None) -> bool:
     declared = declared_together(schema or Schema(), queries)
     try:
         table, given = to_table(events, declared, reads(queries, declared))
@@ -69,7 +70,7 @@ def _binds(events: Any, queries: Sequence[Query], schema: Schema | None) -> bool
     return True
 
 
-def _attributes(query: tree.Query) -> Iterator[str]:
+def _attributes(query: ParsedQuery) -> Iterator[str]:
     """The attributes that a query names; a name on its own may be one."""
     for node in tree.walk(query):
         match node:

@@ -108,6 +108,17 @@ def compare_steps(left: int, right: int, ratio: int) -> int:
 
 
 @inlined
+def elapsed(start: int, end: int, step: int, tick: int) -> int:
+    """`(end − start) · step + tick`, or the greatest number where that is beyond it; start is not after end."""
+    fits, length = subtract(end, start)
+    if fits:
+        fits, length = multiply(length, step)
+    if fits:
+        fits, length = add(length, tick)
+    return length if fits else GREATEST
+
+
+@inlined
 def add_times(left: int, left_step: int, right: int, right_step: int) -> tuple[bool, int]:
     """The sum in nanoseconds of two numbers of steps; the shorter step divides the longer one."""
     if left_step == right_step:

@@ -77,11 +77,13 @@ def holds_rows(program: Code, events: EventColumns, texts: Texts, depth: int, ou
                 _to_real(ints[top, :size], reals[top, :size])
             elif operation == op.TO_RANK:
                 _to_rank(ints[top, :size], states[top, :size], texts.ranks)
+            elif operation == op.SETTLE:
+                _settle(states[top, :size])
             elif operation <= op.COMPARE_TIME:
                 # Two values are taken; their state is that of the result.
                 top -= 1
                 _spread(states[top, :size], states[top + 1, :size])
-                if operation <= op.SUBTRACT_TIME:
+                if operation <= op.ELAPSED:
                     _compute(operation, first, second, Block(ints, reals, states), top, size)
                 else:
                     _compare(operation, second, third, Block(ints, reals, states), top, size, truth)
@@ -159,6 +161,12 @@ def _to_rank(codes: Ints, states: Bytes, ranks: Ints) -> None:
     for row in range(codes.size):
         if states[row] == op.VALUE:
             codes[row] = ranks[codes[row]]
+
+
+@inlined
+def _settle(states: Bytes) -> None:
+    for row in range(states.size):
+        states[row] = op.NULL if states[row] == op.UNDEFINED else states[row]
 
 
 @inlined

@@ -133,9 +133,9 @@ def holds(program: Code, scope: ProgramScope, binding: int, group: int) -> bool:
         elif operation <= op.PUSH_NULL:
             top += 1
             _push(operation, first, program, scope.groups, group, stack, top)
-        elif operation <= op.TO_RANK:
+        elif operation <= op.SETTLE:
             _convert(operation, scope.texts, stack, top)
-        elif operation <= op.SUBTRACT_TIME:
+        elif operation <= op.ELAPSED:
             top -= 1
             _compute(operation, first, second, stack, top)
         elif operation <= op.COMPARE_TIME:
@@ -183,7 +183,10 @@ def _push(operation: int, first: int, program: Code, groups: Groups, group: int,
 
 @step
 def _convert(operation: int, texts: Texts, stack: Stack, top: int) -> None:
-    if stack.states[top] == op.VALUE:
+    if operation == op.SETTLE:
+        if stack.states[top] == op.UNDEFINED:
+            stack.states[top] = op.NULL
+    elif stack.states[top] == op.VALUE:
         if operation == op.TO_REAL:
             stack.reals[top] = float(stack.ints[top])
         else:
@@ -213,8 +216,10 @@ def _compute(operation: int, first: int, second: int, stack: Stack, top: int) ->
         _int_on_top(op.MODULO_INT, stack, top, first, second)
     elif operation == op.ADD_TIME:
         _int_on_top(op.ADD_TIME, stack, top, first, second)
-    else:
+    elif operation == op.SUBTRACT_TIME:
         _int_on_top(op.SUBTRACT_TIME, stack, top, first, second)
+    else:
+        _int_on_top(op.ELAPSED, stack, top, first, second)
 
 
 @step

@@ -28,33 +28,35 @@ PUSH_NULL = 7
 # Change the value on top.
 TO_REAL = 8
 TO_RANK = 9  #                  a string's code becomes its place in the order of all strings
+SETTLE = 10  #                  what is undefined becomes NULL
 
 # Take two values, push one.
-ADD_REAL = 10
-SUBTRACT_REAL = 11
-MULTIPLY_REAL = 12
-DIVIDE_REAL = 13
-MODULO_REAL = 14
-ADD_INT = 15
-SUBTRACT_INT = 16
-MULTIPLY_INT = 17
-MODULO_INT = 18
-ADD_TIME = 19  #                nanoseconds a step of the left value, of the right one; the result is in nanoseconds
-SUBTRACT_TIME = 20  #           as above
+ADD_REAL = 11
+SUBTRACT_REAL = 12
+MULTIPLY_REAL = 13
+DIVIDE_REAL = 14
+MODULO_REAL = 15
+ADD_INT = 16
+SUBTRACT_INT = 17
+MULTIPLY_INT = 18
+MODULO_INT = 19
+ADD_TIME = 20  #                nanoseconds a step of the left value, of the right one; the result is in nanoseconds
+SUBTRACT_TIME = 21  #           as above
+ELAPSED = 22  #                 start and end: how many units a step is, how many the last tick; at most all that fit
 
 # Literals: take their values; when true, go on at the target (the next clause).
-COMPARE_INT = 21  #             target, comparison
-COMPARE_REAL = 22  #            target, comparison
-COMPARE_INT_REAL = 23  #        target, comparison; exact, whatever the size of the integer
-COMPARE_TIME = 24  #            target, comparison, how many right steps a left one is (negative: the other way)
-IS_NULL = 25  #                 target, 1 for IS NOT NULL
-TEST_STRING = 26  #             target, 1 for "not", place in the program's integers of the number of the test
+COMPARE_INT = 23  #             target, comparison
+COMPARE_REAL = 24  #            target, comparison
+COMPARE_INT_REAL = 25  #        target, comparison; exact, whatever the size of the integer
+COMPARE_TIME = 26  #            target, comparison, how many right steps a left one is (negative: the other way)
+IS_NULL = 27  #                 target, 1 for IS NOT NULL
+TEST_STRING = 28  #             target, 1 for "not", place in the program's integers of the number of the test
 AMONG_INTS = (
-    27  #              target, 1 for "not", place in the program's integers of how many there are; then they, sorted
+    29  #              target, 1 for "not", place in the program's integers of how many there are; then they, sorted
 )
 
 # No literal of the clause was true.
-FAIL = 28
+FAIL = 30
 
 # A comparison is the set of outcomes that it accepts.
 LESS = 1

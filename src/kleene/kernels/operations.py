@@ -27,6 +27,8 @@ def compute_int(operation: int, left: int, right: int, left_step: int, right_ste
         fits, result = arithmetic.add_times(left, left_step, right, right_step)
     elif operation == op.SUBTRACT_TIME:
         fits, result = arithmetic.subtract_times(left, left_step, right, right_step)
+    elif operation == op.ELAPSED:
+        fits, result = True, arithmetic.elapsed(left, right, left_step, right_step)
     else:
         fits, result = arithmetic.modulo(left, right)
     return result, op.VALUE if fits else op.UNDEFINED

@@ -1,6 +1,6 @@
 """From text to a syntax tree: grammars, one per spelling, and nothing else that parses."""
 
-from kleene.lang.format import format_query
+from kleene.lang.formatting import format_query
 from kleene.lang.main_spelling import parse_class, parse_declarations, parse_duration
 from kleene.lang.spellings import Spelling, parse, recognise, register, spellings
 

@@ -94,15 +94,22 @@ def in_braces(strategy: str, conditions: str) -> str:
 
 def _foreign_operator(place: ErrorContext) -> Advice | None:
     """`&&` and `||` of C, `->` of other pattern languages, LIKE of SQL."""
+    start = place.span.start
+    found = foreign_comparison(place)
+    if place.clause == "PATTERN" and found is not None and place.word[0] in "&|":
+        return Advice(found.span, f"in a pattern it is `{place.word[0]}`, once")
+    if place.clause == "PATTERN" and place.text[start : start + 2] in ("->", "=>"):
+        return Advice(Span(start, start + 2), "a sequence is written `SEQ(A a, B b)` or `A a ; B b`")
+    return found
+
+
+def foreign_comparison(place: ErrorContext) -> Advice | None:
+    """`&&`, `||` and LIKE in a condition."""
     sign, start = place.word[0], place.span.start
     if sign in "&|":
         start -= place.before.endswith(sign)
         span = Span(start, start + (2 if place.text[start : start + 2] == 2 * sign else 1))
-        if place.clause == "PATTERN":
-            return Advice(span, f"in a pattern it is `{sign}`, once")
         return Advice(span, f"write {'AND' if sign == '&' else 'OR'}")
-    if place.clause == "PATTERN" and place.text[start : start + 2] in ("->", "=>"):
-        return Advice(Span(start, start + 2), "a sequence is written `SEQ(A a, B b)` or `A a ; B b`")
     if place.word.upper() in _LIKE:
         return Advice(place.span, "write CONTAINS for a part of a text, without wildcards: `a.name CONTAINS 'foo'`")
     return None

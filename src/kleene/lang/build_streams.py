@@ -11,8 +11,9 @@ from kleene.errors import Span, SyntaxProblem
 from kleene.lang import stream_tree as streams
 from kleene.lang import tree
 from kleene.lang.building import build, place_of, span_of, word
+from kleene.lang.stream_advice import CLAUSES
 
-# A unary operation that waits for its operand, and where it begins.
+# A unary operation that waits for its operand and its place, and where it begins.
 Operation = tuple[Token, Callable[[streams.Stream, Span], streams.Stream]]
 
 
@@ -20,10 +21,14 @@ class Streams:
     def stream_query(self, items: list[Any]) -> streams.StreamQuery:
         stream, publish = items
         name = None if publish is None else publish.name
-        return streams.StreamQuery(stream, name, span=place_of(stream, publish))
+        at = {} if publish is None else {"publish_span": publish.span}
+        return streams.StreamQuery(stream, name, span=place_of(stream, publish), **at)
 
     def source(self, items: list[Any]) -> streams.StreamSource:
         kind, name = items
+        _check_word(kind.name, kind.span)
+        if name is not None:
+            _check_word(str(name), span_of(name))
         if name is None:
             return streams.StreamSource(kind, span=kind.span)
         return streams.StreamSource(kind, word(name), id_span=span_of(name), span=place_of(kind, name))
@@ -88,12 +93,14 @@ class Streams:
         attribute, value = items
         return build(streams.Assignment, attribute, value, at=place_of(attribute, value), below=(value,))
 
-    def chain(self, items: list[Any]) -> list[Operation]:
-        return items
+    def applied(self, items: list[Any]) -> streams.Stream:
+        operation, operand, closing = items
+        return _apply(operation, operand, closing)
 
-    def chained(self, items: list[Any]) -> streams.Stream:
-        operations, operand, closing = items
-        return _applied(operations, operand, closing)
+    def composed(self, items: list[Any]) -> streams.Stream:
+        """`σ{…} ∘ π{…}(E)`: the operation that is written last is applied first."""
+        operation, operand = items
+        return _apply(operation, operand, operand)
 
     # Iteration
 
@@ -110,9 +117,11 @@ class Streams:
         return mark, given
 
     def fold_step(self, items: list[Any]) -> tuple[str, streams.Stream, Span]:
-        first, *_ = operations = items[0]
-        step = _applied(operations, streams.Carried(span=span_of(first[0])), first[0])
-        return "step", step, span_of(first[0])
+        at = span_of(items[0][0])
+        step: streams.Stream = streams.Carried(span=at)
+        for mark, apply in reversed(items):
+            step = apply(step, span_of(mark))
+        return "step", step, at
 
     def fold_identity(self, items: list[Any]) -> tuple[str, streams.Stream, Span]:
         return "step", streams.Carried(span=span_of(items[0])), span_of(items[0])
@@ -152,8 +161,12 @@ class Streams:
         return tree.LastValue(attribute, span=place_of(stream, last))
 
 
-def _applied(operations: list[Operation], operand: streams.Stream, closing: Token) -> streams.Stream:
-    """`σ{…} ∘ π{…}(E)`: the operation that is written last is applied first."""
-    for mark, apply in reversed(operations):
-        operand = apply(operand, place_of(mark, closing))
-    return operand
+def _check_word(name: str, at: Span) -> None:
+    """Refuse a word of a pattern's clauses where a stream or its id stands; one in backquotes is a name."""
+    if name.casefold() in CLAUSES and at.end - at.start == len(name):
+        raise SyntaxProblem(f"unexpected `{name}`", at, hint=CLAUSES[name.casefold()])
+
+
+def _apply(operation: Operation, operand: streams.Stream, last: Any) -> streams.Stream:
+    mark, apply = operation
+    return apply(operand, place_of(mark, last))

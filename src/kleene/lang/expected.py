@@ -53,6 +53,18 @@ _WORDS = {
     "RBRACE": "`}`",
     "BRACKETS": "`[]`",
     "SEMICOLON": "`;`",
+    "NEXT": "`;`",
+    "_UNION": "`∪`",
+    "_OF": "`∘`",
+    "_ARROW": "`↦`",
+    "_PUBLISH": "publish",
+    "_INIT": "init",
+    "IDENTITY": "ID",
+    "SELECT": "`σ{`",
+    "PROJECT": "`π{`",
+    "RENAME": "`ρ{`",
+    "COMPUTE": "`α{`",
+    "FOLD": "`μ{`",
     "VBAR": "`|`",
     "AMPERSAND": "`&`",
     "QMARK": "`?`",
@@ -65,6 +77,7 @@ _WORDS = {
     "CLASS": "CLASS",
 }
 
+_STREAM = {"TYPE_NAME", "SELECT", "FOLD"}
 _OPERAND = {"INT", "FLOAT", "STRING", "PARAMETER", "LPAR", "NAME"}
 
 
@@ -72,6 +85,9 @@ def describe_expected(terminals: Iterable[str]) -> str:
     """One short list: operands are named once, and operators are not listed one by one."""
     names = set(terminals)
     words: list[str] = []
+    if names >= _STREAM:
+        words.append("a stream")
+        names -= _STREAM | {"QUOTED", "PROJECT", "RENAME", "COMPUTE", "LPAR"}
     if names >= _OPERAND:
         words.append("a value or a condition")
         names -= _OPERAND | {"QUOTED", "LSQB", "MINUS", "NOT", "NULL", "TRUE", "FALSE"}

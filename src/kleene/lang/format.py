@@ -1,4 +1,4 @@
-"""Print a syntax tree in the main spelling: one canonical text for all spellings of the same query.
+"""Print the syntax tree of a pattern in the main spelling: one canonical text for all ways to write it.
 
 Parsing what is printed gives the same tree again.
 """
@@ -43,7 +43,7 @@ _KEYWORDS = frozenset(
 )
 
 
-def format_query(query: tree.Query) -> str:
+def format_pattern_query(query: tree.Query) -> str:
     """The query on as many lines as it has clauses."""
     lines = [format_declaration(declaration) for declaration in query.declarations]
     lines.append(f"PATTERN {format_pattern(query.pattern)}")
@@ -161,6 +161,19 @@ def _binding(expression: tree.Expression) -> int:
 def format_expression(expression: tree.Expression, at_least: int = _LOOSE) -> str:
     text = _expression(expression)
     return f"({text})" if _binding(expression) < at_least else text
+
+
+def format_operands(expression: tree.Expression) -> list[str]:
+    """The operands of AND or OR, each after the first with its word; one text for anything else."""
+    match expression:
+        case tree.And(operands):
+            word, at_least = "AND", _NOT
+        case tree.Or(operands):
+            word, at_least = "OR", _AND
+        case _:
+            return [format_expression(expression)]
+    first, *others = (format_expression(operand, at_least) for operand in operands)
+    return [first, *(f"{word} {other}" for other in others)]
 
 
 def _expression(expression: tree.Expression) -> str:

@@ -18,10 +18,11 @@ from kleene.lang.advice import advice
 from kleene.lang.build_clauses import Clauses
 from kleene.lang.build_expressions import Expressions
 from kleene.lang.build_patterns import Patterns
-from kleene.lang.reading import read
+from kleene.lang.reading import Adviser, read
 
 # What a text can be.
 STARTS = ("start", "declarations", "duration", "class_body")
+_ADVISER = Adviser(advice)
 _FIRST_WORD = re.compile(r"(?:[\s\ufeff]|/\*.*?\*/|--[^\n]*)*([^\W\d]\w*)", re.DOTALL)
 
 
@@ -56,7 +57,7 @@ def parse_class(text: str) -> tuple[tuple[tree.TypeName, ...], tree.Expression |
 
 
 def _run(text: str, start: str) -> Any:
-    return read(_parser(), text, start, advice)
+    return read(_parser(), text, start, _ADVISER)
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from lark import Lark
@@ -13,15 +14,29 @@ from kleene.lang.advice import Advice
 from kleene.lang.characters import check_characters
 from kleene.lang.expected import describe_expected
 
-# What to write instead of the word or sign at a place, where something else was expected.
-Advise = Callable[[str, Span, str], Advice]
-
 
 def no_advice(_: str, span: Span, expected: str) -> Advice:
     return Advice(span, f"expected {expected}")
 
 
-def read(parser: Lark, text: str, start: str, advise: Advise = no_advice) -> Any:
+def too_early(text: str, expected: str) -> tuple[str, Advice]:
+    end = len(text.rstrip())
+    return "the query ends too early", Advice(Span(max(0, end - 1), end), f"expected {expected}")
+
+
+@dataclass(frozen=True, slots=True)
+class Adviser:
+    """What to say of a text that cannot be read.
+
+    instead   what to write instead of the word or sign at a place, where something else was expected
+    at_end    what is wrong with a text that ends too early, where, and what to write
+    """
+
+    instead: Callable[[str, Span, str], Advice] = no_advice
+    at_end: Callable[[str, str], tuple[str, Advice]] = too_early
+
+
+def read(parser: Lark, text: str, start: str, adviser: Adviser) -> Any:
     """What the parser's builder makes of a text, from this rule of the grammar on."""
     check_characters(text)
     try:
@@ -30,17 +45,17 @@ def read(parser: Lark, text: str, start: str, advise: Advise = no_advice) -> Any
         error.locate(text)
         raise
     except UnexpectedInput as problem:
-        unreadable = _syntax_problem(text, problem, advise)
+        unreadable = _syntax_problem(text, problem, adviser)
         unreadable.locate(text)
         raise unreadable from None
 
 
-def _syntax_problem(text: str, problem: UnexpectedInput, advise: Advise) -> QueryError:
+def _syntax_problem(text: str, problem: UnexpectedInput, adviser: Adviser) -> QueryError:
     if isinstance(problem, UnexpectedToken):
         expected = describe_expected(problem.accepts or problem.expected)
         if problem.token.type == "$END":
-            end = len(text.rstrip())
-            return SyntaxProblem("the query ends too early", Span(max(0, end - 1), end), hint=f"expected {expected}")
+            message, advice = adviser.at_end(text, expected)
+            return SyntaxProblem(message, advice.span, hint=advice.hint)
         start, shown = problem.token.start_pos or 0, str(problem.token)
     else:
         assert isinstance(problem, UnexpectedCharacters)
@@ -55,7 +70,7 @@ def _syntax_problem(text: str, problem: UnexpectedInput, advise: Advise) -> Quer
         return SyntaxProblem(
             "this quotation is never closed", Span(start, start + 1), hint="write the quote again at its end"
         )
-    advice = advise(text, Span(start, start + len(shown)), expected)
+    advice = adviser.instead(text, Span(start, start + len(shown)), expected)
     shown = text[advice.span.start : advice.span.end]
     return SyntaxProblem(f"unexpected `{_clip(shown)}`", advice.span, hint=advice.hint)
 

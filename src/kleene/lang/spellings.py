@@ -1,21 +1,25 @@
-"""The registry of spellings: each recognises its own texts and parses them into the one syntax tree."""
+"""The registry of spellings: each recognises its own texts and parses them, into a pattern or a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kleene.errors import Span, UnknownSpelling, did_you_mean
-from kleene.lang import main_spelling, tree
+from kleene.errors import QueryError, Span, UnknownSpelling, did_you_mean
+from kleene.lang import cesar_spelling, main_spelling, stream_tree, tree
 from kleene.lang.characters import check_characters
+
+# A pattern, or a stream.
+ParsedQuery = tree.Query | stream_tree.StreamQuery
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
     name: str
     recognises: Callable[[str], bool]
-    parse: Callable[[str], tree.Query]
+    parse: Callable[[str], ParsedQuery]
 
 
 _REGISTRY: dict[str, Spelling] = {}
@@ -40,7 +44,7 @@ def recognise(text: str) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def parse(text: str, spelling: str | None = None) -> tree.Query:
+def parse(text: str, spelling: str | None = None) -> ParsedQuery:
     """Parse a query; without a spelling, the text says which one it is in.
 
     >>> parse("PATTERN A a ; B b WITHIN 5").within.duration.terms[0].unit
@@ -52,7 +56,7 @@ def parse(text: str, spelling: str | None = None) -> tree.Query:
         error = UnknownSpelling(
             "this text is no query that Kleene can read",
             Span(0, max(1, len(text.split(maxsplit=1)[0]) if text.strip() else 1)),
-            hint="a query begins with PATTERN or EVENT",
+            hint=_beginning(text),
         )
         error.locate(text)
         raise error
@@ -61,4 +65,14 @@ def parse(text: str, spelling: str | None = None) -> tree.Query:
     return _REGISTRY[name].parse(text)
 
 
+def _beginning(text: str) -> str:
+    """How a query begins; of what would be a pattern if its first word were there, that it is missing."""
+    shown = " ".join(text.split())
+    with suppress(QueryError):
+        main_spelling.parse(f"PATTERN {text}")
+        return f"a pattern begins with PATTERN: `PATTERN {shown if len(shown) <= 60 else '…'}`"
+    return "a query begins with PATTERN or EVENT, or it is an expression of streams: `σ{…}(A a ; B b)`"
+
+
 register(Spelling("kleene", main_spelling.recognises, main_spelling.parse))
+register(Spelling("cesar", cesar_spelling.recognises, cesar_spelling.parse))

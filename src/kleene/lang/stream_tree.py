@@ -111,3 +111,19 @@ class StreamQuery(Node):
     stream: Stream
     publish: str | None = None
     declarations: tuple[tree.Declaration, ...] = ()
+    publish_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def body(self) -> Stream:
+        """What names the streams that the query reads."""
+        return self.stream
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The stream that the query makes of its results."""
+        return () if self.publish is None else (self.publish,)
+
+    @property
+    def timeouts(self) -> None:
+        """A stream has none: what nothing can serve any more is gone."""
+        return None

@@ -431,6 +431,17 @@ class Query(Node):
     declarations: tuple[Declaration, ...] = ()
     timeouts_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
+    @property
+    def body(self) -> Pattern:
+        """What names the streams that the query reads."""
+        return self.pattern
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The streams that the query makes: of its matches (RETURN … INTO) and of its timeouts (TIMEOUTS INTO)."""
+        into = None if self.returns is None else self.returns.into
+        return tuple(name for name in (into, self.timeouts) if name is not None)
+
 
 def walk(node: Any) -> Iterator[Node]:
     """A node of the syntax tree and all below it."""

@@ -162,7 +162,7 @@ class Scopes(Names):
     def compare(
         self, operator: str, left: tree.Expression, right: tree.Expression | Constant, span: Span, *, negate: bool
     ) -> Literal:
-        bound_left, bound_right = self.in_one_unit(self.value(left), self.value(right), span)
+        bound_left, bound_right = self.compared_in_one_unit(self.value(left), self.value(right), span)
         self.check_comparable(operator, bound_left, bound_right, span)
         return self.placed(Comparison(INVERSE[operator] if negate else operator, bound_left, bound_right), span)
 
@@ -174,19 +174,23 @@ class Scopes(Names):
         operator = INVERSE["="] if negate else "="
         tests, checked = [], set()
         for item in self.listed(items):
-            left, right = self.in_one_unit(value, self.value(item), span)
+            left, right = self.compared_in_one_unit(value, self.value(item), span)
             if (left.type, right.type) not in checked:
                 self.check_comparable("=", left, right, span)
                 checked.add((left.type, right.type))
             tests.append(self.placed(Comparison(operator, left, right), span))
         return AllOf(tuple(tests)) if negate else OneOf(tuple(tests))
 
+    def compared_in_one_unit(self, left: Value, right: Value, span: Span) -> tuple[Value, Value]:
+        """Both sides of a comparison."""
+        return self.in_one_unit(left, right, span)
+
     def in_one_unit(self, left: Value, right: Value, span: Span) -> tuple[Value, Value]:
         """A duration beside an integer counts ticks of the time column."""
         if left.type is ValueType.INT and right.type is ValueType.DURATION and isinstance(right, Constant):
-            return left, _with_value(right, in_ticks(right.value, self.clock, span), ValueType.INT)
+            return left, with_value(right, in_ticks(right.value, self.clock, span), ValueType.INT)
         if right.type is ValueType.INT and left.type is ValueType.DURATION and isinstance(left, Constant):
-            return _with_value(left, in_ticks(left.value, self.clock, span), ValueType.INT), right
+            return with_value(left, in_ticks(left.value, self.clock, span), ValueType.INT), right
         return left, right
 
     def check_comparable(self, operator: str, left: Value, right: Value, span: Span) -> None:
@@ -268,14 +272,14 @@ class Scopes(Names):
         if operand.type not in NUMERIC and operand.type not in (ValueType.UNKNOWN, ValueType.NULL):
             raise TypeMismatch(f"percent needs a number, not {operand.type.value}", span)
         if isinstance(operand, Constant) and operand.value is not None:
-            return _with_value(operand, float(operand.value) / 100, ValueType.FLOAT)
+            return with_value(operand, float(operand.value) / 100, ValueType.FLOAT)
         return Arithmetic("/", operand, Constant(100, ValueType.INT), ValueType.FLOAT)
 
     def negative(self, operand: Value, span: Span) -> Value:
         if operand.type not in NUMERIC | {ValueType.DURATION, ValueType.UNKNOWN, ValueType.NULL}:
             raise TypeMismatch(f"cannot negate {operand.type.value}", span)
         if isinstance(operand, Constant) and operand.value is not None:
-            return _with_value(operand, -operand.value, operand.type)
+            return with_value(operand, -operand.value, operand.type)
         return Negative(operand, operand.type)
 
     def arithmetic(self, operator: str, left: Value, right: Value, span: Span) -> Value:
@@ -317,7 +321,7 @@ def _literal_type(value: object) -> ValueType:
     return ValueType.STRING
 
 
-def _with_value(constant: Constant, value: object, kind: ValueType) -> Constant:
+def with_value(constant: Constant, value: object, kind: ValueType) -> Constant:
     """A constant with another value; it is secret when the first one is."""
     return Secret(value, kind, constant.parameter) if isinstance(constant, Secret) else Constant(value, kind)
 

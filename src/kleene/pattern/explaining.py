@@ -72,7 +72,7 @@ def _head(query: BoundQuery, within: tree.Within | None) -> Iterator[tuple[str, 
     yield "strategy", f"{query.strategy.value}: {_STRATEGIES[query.strategy]}"
     yield "partition", ", ".join(query.partition) or "none: the whole stream is one"
     yield "window", _window(query, within)
-    yield "time", f"`{query.schema.time}`, {_clock(query.schema)}"
+    yield "time", f"`{query.schema.time}`, {clock_text(query.schema)}"
     if query.schema.tie_breaker is not None:
         yield "ties", f"broken by `{query.schema.tie_breaker}`"
     yield "output", f"{query.output.value}: {_OUTPUTS[query.output]}"
@@ -84,7 +84,8 @@ def _head(query: BoundQuery, within: tree.Within | None) -> Iterator[tuple[str, 
         yield "timeouts", f"into {query.timeouts}"
 
 
-def _clock(schema: Schema) -> str:
+def clock_text(schema: Schema) -> str:
+    """How a schema counts time."""
     return "of a kind that the events will show" if schema.clock.kind is ClockKind.UNKNOWN else schema.clock.describe()
 
 

@@ -103,11 +103,24 @@ class Arithmetic(Interned):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Elapsed(Interned):
-    """DUR of the stream algebra: `(end − start) · step + tick`, in ticks, or in nanoseconds on timestamps."""
+    """DUR of the stream algebra: `(end − start) · step + tick`, in ticks, or in nanoseconds on timestamps.
+
+    What is beyond 64 bits counts as the greatest number of these. `of_event`: of the newest event alone, not of the
+    composite event that it completes.
+    """
 
     type: ValueType
     step: int
     tick: int
+    of_event: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assigned(Interned):
+    """A value as an attribute of a stream has it: arithmetic without a result is NULL, an integer may be a real."""
+
+    operand: Value
+    type: ValueType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +131,7 @@ class Whole(Interned):
     type: ValueType = ValueType.OTHER
 
 
-Value = Constant | OpenParameter | Attribute | Aggregate | Negative | Arithmetic | Elapsed | Whole
+Value = Constant | OpenParameter | Attribute | Aggregate | Negative | Arithmetic | Elapsed | Assigned | Whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from kleene.pattern.expressions import (
     Agrees,
     Among,
     Arithmetic,
+    Assigned,
     Attribute,
     Clause,
     Comparison,
@@ -123,6 +124,8 @@ def _value(value: Value) -> tree.Expression:
             return _constant(value)
         case OpenParameter(name):
             return tree.Parameter(name)
+        case Assigned(operand):
+            return _value(operand)
         case Elapsed():
             return tree.Name("DUR")
         case Attribute(variable, Which.OVERWRITTEN, attribute):

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
-from typing import TypeVar
 
 from kleene.errors import (
     OutputNotAvailable,
-    QueryError,
     QueryWarning,
     ReservedName,
     StrategyVariables,
-    SyntaxProblem,
     TimeoutsNotAvailable,
+    UnknownSpelling,
     did_you_mean,
 )
-from kleene.lang import format_query, parse, tree
-from kleene.lang.characters import half_character
-from kleene.lang.format import format_declaration
+from kleene.lang import format_query, tree
 from kleene.pattern import bind_pattern as patterns
 from kleene.pattern.alternatives import alternatives
 from kleene.pattern.bind_expression import Scopes
@@ -33,8 +28,9 @@ from kleene.pattern.query_warnings import query_warnings
 from kleene.pattern.returns import ReturnColumn, bind_returns
 from kleene.pattern.schema import Schema, is_private
 from kleene.pattern.shapes import check_shape, check_strategy, has_disjunction
+from kleene.pattern.types import ValueType
+from kleene.pattern.written_query import WrittenQuery
 
-T = TypeVar("T")
 TIMEOUT_COLUMNS = ("stream", "closed", "reached")
 
 
@@ -67,6 +63,22 @@ class BoundQuery:
     def makes(self) -> tuple[str, ...]:
         """The streams that it makes: of its matches, and of its timeouts."""
         return tuple(name for name in (self.into, self.timeouts) if name is not None)
+
+    @property
+    def made_types(self) -> dict[str, dict[str, ValueType]]:
+        """The types of the events that it makes, and their attributes.
+
+        Those of its matches have the columns of RETURN; those of its timeouts the key, and how far the run came.
+        """
+        types: dict[str, dict[str, ValueType]] = {}
+        if self.timeouts is not None:
+            known = self.schema.columns or {}
+            key = {name: known.get(name, ValueType.UNKNOWN) for name in self.partition}
+            types[self.timeouts] = {**key, "reached": ValueType.INT}
+        if self.into is not None:
+            columns = {column.name: column.value.type for column in self.returns or ()}
+            types[self.into] = {**types.get(self.into, {}), **columns}
+        return types
 
     @property
     def positives(self) -> tuple[Component, ...]:
@@ -122,62 +134,21 @@ class BoundQuery:
 
 
 @dataclass(frozen=True)
-class Query:
-    """A parsed query. `kleene.query(text)` makes one.
+class Query(WrittenQuery):
+    """A parsed query of a pattern. `kleene.query(text)` makes one.
 
     >>> Query("PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 10").bind(Schema()).partition
     ()
     """
 
-    text: str
-    name: str | None = None
-    params: Mapping[str, object] = field(default_factory=dict)
-    spelling: str | None = None
-    origin: str = "query"
-
-    def __post_init__(self) -> None:
-        half = None if self.name is None else half_character(self.name)
-        if half is not None:
-            raise SyntaxProblem(
-                f"the name of a query holds half a character at place {half}",
-                hint="it was cut from a pair, or read with the wrong encoding; give the whole character",
-            )
-        # A set has another order in every process, and what names the query must be the same in all of them.
-        ordered = {name: _in_order(value) for name, value in self.params.items()}
-        object.__setattr__(self, "params", ordered)
-
     @cached_property
     def tree(self) -> tree.Query:
-        try:
-            return parse(self.text, self.spelling)
-        except QueryError as error:
-            error.origin = self.origin
-            raise
-
-    @cached_property
-    def inputs(self) -> tuple[str, ...]:
-        """The event types and classes that the text names: the streams that the query reads."""
-        names: dict[str, None] = {}
-        pending: list[tree.Pattern] = [self.tree.pattern]
-        while pending:
-            match pending.pop():
-                case tree.Component(types):
-                    names.update(dict.fromkeys(item.name for item in types))
-                case tree.Negation(operand):
-                    pending.append(operand)
-                case tree.Group(inner):
-                    pending.append(inner)
-                case tree.Sequence(parts) | tree.Conjunction(parts) | tree.Disjunction(parts):
-                    pending.extend(reversed(parts))
-        for declaration in self.tree.declarations:
-            if isinstance(declaration, tree.ClassDeclaration) and declaration.name in names:
-                names.update(dict.fromkeys(item.name for item in declaration.types))
-        return tuple(names)
-
-    @cached_property
-    def parameters(self) -> frozenset[str]:
-        """The names of the parameters that the text uses."""
-        return frozenset(node.name for node in tree.walk(self.tree) if isinstance(node, tree.Parameter))
+        parsed = self._parsed()
+        if not isinstance(parsed, tree.Query):
+            raise UnknownSpelling(
+                "this is an expression of streams", hint="`kleene.query(text)` reads it, and patterns"
+            )
+        return parsed
 
     @cached_property
     def canonical(self) -> str:
@@ -187,34 +158,12 @@ class Query:
             output = None
         return format_query(replace(self.tree, declarations=(), output=output))
 
-    @cached_property
-    def declared(self) -> Schema:
-        """The schema that the text itself declares, on top of the defaults."""
-        return self._located(lambda: Schema().declaring(self.tree.declarations))
-
     def bind(self, schema: Schema | None = None, *, checking: bool = False) -> BoundQuery:
         """Resolve every name against a schema; the text's own declarations go first.
 
         A query that is only checked may leave its parameters without values.
         """
         return self._located(lambda: _bind(self, (schema or Schema()).declaring(self.tree.declarations), checking))
-
-    def format(self) -> str:
-        """The query in the main spelling, laid out."""
-        return format_query(self.tree)
-
-    def _located(self, work: Callable[[], T]) -> T:
-        try:
-            return work()
-        except QueryError as error:
-            error.locate(self.text, self.origin)
-            raise
-
-
-def _in_order(value: object) -> object:
-    if not isinstance(value, set | frozenset):
-        return value
-    return sorted(value, key=lambda item: (type(item).__name__, repr(item)))
 
 
 def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
@@ -339,10 +288,4 @@ def _check_output(parsed: tree.Query, *, lines: bool) -> None:
 
 def _digest(query: Query, schema: Schema, parts: tuple[Component, ...]) -> bytes:
     """The hash that identifies the query in match ids: of its canonical text, its parameters and its classes."""
-    hasher = blake2b(query.canonical.encode(), digest_size=16)
-    for name, value in sorted((name, value) for name, value in query.params.items() if name in query.parameters):
-        hasher.update(f"\0{name}={value!r}".encode())
-    for name in sorted({event_class.name for component in parts for event_class in component.classes}):
-        if name in schema.classes:
-            hasher.update(b"\0" + format_declaration(schema.classes[name]).encode())
-    return hasher.digest()
+    return query.digest(schema, {event_class.name for component in parts for event_class in component.classes})

@@ -18,10 +18,17 @@ ColumnTypes = Mapping[str, ValueType | str] | Iterable[str]
 # Private columns, which no user can name. In tables with composite events: START, TYPE where other events have a
 # constant type, and IDENTITY, the match id of a composite event. In tables of several streams: STREAM, the name of each
 # event's stream, NULL where the stream has types of its own. In results: EVENTS, the events of each match in a list,
-# and LAST_TIE, the tie-breaker of the last of them.
+# and FIRST_TIE and LAST_TIE, the tie-breakers of the first and of the last of them.
 _PRIVATE = "\x1f"
-START, TYPE, IDENTITY, STREAM, EVENTS, LAST_TIE = (
-    f"{_PRIVATE}{name}" for name in ("start", "type", "identity", "stream", "events", "last_tie")
+
+
+def private(name: str) -> str:
+    """A name that no user can write."""
+    return f"{_PRIVATE}{name}"
+
+
+START, TYPE, IDENTITY, STREAM, EVENTS, FIRST_TIE, LAST_TIE = map(
+    private, ("start", "type", "identity", "stream", "events", "first_tie", "last_tie")
 )
 
 

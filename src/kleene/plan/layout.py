@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kleene.pattern.expressions import Aggregate, Agrees, Attribute, Clause, Nth, Which, references
 from kleene.pattern.types import TIMES, ValueType
+from kleene.plan.program import NotCompilable
 
 # An identifier is a variable and which of its events.
 Identifier = tuple[str, Which]
@@ -48,6 +49,12 @@ class Layout:
     identifiers: Mapping[Identifier, int] = field(default_factory=dict)
     columns: Mapping[str, Column] = field(default_factory=dict)
     accumulators: Mapping[Accumulator, int] = field(default_factory=dict)
+
+    def column_of(self, attribute: Attribute) -> Column:
+        """The column behind a reference; `NotCompilable` where there is none."""
+        if attribute.attribute not in self.columns:
+            raise NotCompilable(f"column `{attribute.attribute}` is not in the layout")
+        return self.columns[attribute.attribute]
 
     @staticmethod
     def of(clauses: Iterable[Clause], columns: Mapping[str, Column]) -> Layout:

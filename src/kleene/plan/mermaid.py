@@ -54,13 +54,13 @@ def _stacks(plan: SequencePlan, prefix: str) -> Iterator[str]:
     for place, scan in enumerate(plan.scans):
         before = f"{prefix}{place - 1}" if place else f"{prefix}start"
         absent = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == place - 1]
-        yield _arrow(before, f"{prefix}{place}", [*absent, *_printed(scan.mask)])
+        yield arrow(before, f"{prefix}{place}", [*absent, *printed(scan.mask)])
     for place in range(last - 1, -1, -1):
-        yield _arrow(f"{prefix}{place + 1}", f"{prefix}{place}", _printed(plan.during[place]), "-.->")
+        yield arrow(f"{prefix}{place + 1}", f"{prefix}{place}", printed(plan.during[place]), "-.->")
     at_end = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == last]
-    alone = _printed(plan.during[last]) if plan.during else []
+    alone = printed(plan.during[last]) if plan.during else []
     yield f"{prefix}match(({label(['match'])}))"
-    yield _arrow(f"{prefix}{last}", f"{prefix}match", [*alone, *_printed(plan.after), *at_end])
+    yield arrow(f"{prefix}{last}", f"{prefix}match", [*alone, *printed(plan.after), *at_end])
 
 
 def _automaton(plan: AutomatonPlan, prefix: str) -> Iterator[str]:
@@ -74,14 +74,14 @@ def _automaton(plan: AutomatonPlan, prefix: str) -> Iterator[str]:
         before = f"{prefix}{number - 1}" if number else f"{prefix}start"
         left = leaving(plan.states[number - 1]) if number else []
         absent = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == number - 1]
-        begin = _printed((*state.begin.mask, *state.begin.tests))
-        yield _arrow(before, f"{prefix}{number}", [*(f"leave: {text}" for text in left), *absent, *begin])
+        begin = printed((*state.begin.mask, *state.begin.tests))
+        yield arrow(before, f"{prefix}{number}", [*(f"leave: {text}" for text in left), *absent, *begin])
         if state.component.kind is ComponentKind.KLEENE:
-            take = _printed((*state.take.mask, *state.take.tests))
-            yield _arrow(f"{prefix}{number}", f"{prefix}{number}", ["take", *take])
+            take = printed((*state.take.mask, *state.take.tests))
+            yield arrow(f"{prefix}{number}", f"{prefix}{number}", ["take", *take])
     at_end = [f"no {absence.scan.component.variable}" for absence in plan.absences if absence.after == last]
     yield f"{prefix}match(({label(['match'])}))"
-    yield _arrow(f"{prefix}{last}", f"{prefix}match", [*leaving(plan.states[-1]), *at_end])
+    yield arrow(f"{prefix}{last}", f"{prefix}match", [*leaving(plan.states[-1]), *at_end])
 
 
 def _tree(plan: TreePlan, prefix: str) -> Iterator[str]:
@@ -89,26 +89,26 @@ def _tree(plan: TreePlan, prefix: str) -> Iterator[str]:
     yield _start(prefix, TREE, plan.key)
     yield from _below(plan.root, f"{prefix}0", prefix, plan.key)
     yield f"{prefix}match(({label(['match'])}))"
-    yield _arrow(f"{prefix}0", f"{prefix}match", _printed(plan.after))
+    yield arrow(f"{prefix}0", f"{prefix}match", printed(plan.after))
 
 
 def _below(node: Node, name: str, prefix: str, key: tuple[str, ...]) -> Iterator[str]:
     """A node and all below it; the parts of `p0_1` are `p0_1_0`, `p0_1_1`, …"""
     if isinstance(node, LeafNode):
         yield f"{name}[{label([node.scan.component.variable, classes_text(node.scan.component)])}]"
-        yield _arrow(f"{prefix}start", name, _printed((*node.scan.mask, *node.tests)))
+        yield arrow(f"{prefix}start", name, printed((*node.scan.mask, *node.tests)))
         return
     yield f"{name}[{label([node_text(node), *node_tests(node, key)])}]"
     if isinstance(node, JoinNode):
         for number, (side, absence) in enumerate(node.pushed):
             scan = absence.scan
             yield f"{name}_n{number}[{label([f'no {scan.component.variable}', classes_text(scan.component)])}]"
-            yield _arrow(f"{prefix}start", f"{name}_n{number}", _printed(scan.mask))
-            tests = [nseq_text(side, absence), *_printed(absence.conditions)]
-            yield _arrow(f"{name}_n{number}", name, tests, "-.->")
+            yield arrow(f"{prefix}start", f"{name}_n{number}", printed(scan.mask))
+            tests = [nseq_text(side, absence), *printed(absence.conditions)]
+            yield arrow(f"{name}_n{number}", name, tests, "-.->")
     for number, child in enumerate(children(node)):
         yield from _below(child, f"{name}_{number}", prefix, key)
-        yield _arrow(f"{name}_{number}", name, [])
+        yield arrow(f"{name}_{number}", name, [])
 
 
 def _start(prefix: str, executor: str, key: tuple[str, ...]) -> str:
@@ -116,12 +116,14 @@ def _start(prefix: str, executor: str, key: tuple[str, ...]) -> str:
     return f"{prefix}start([{label([executor, *kept])}])"
 
 
-def _arrow(source: str, target: str, texts: Iterable[str], arrow: str = "-->") -> str:
+def arrow(source: str, target: str, texts: Iterable[str], sign: str = "-->") -> str:
+    """An edge with texts on it."""
     shown = list(texts)
-    return f"{source} {arrow}|{label(shown)}| {target}" if shown else f"{source} {arrow} {target}"
+    return f"{source} {sign}|{label(shown)}| {target}" if shown else f"{source} {sign} {target}"
 
 
-def _printed(clauses: Iterable[Clause]) -> list[str]:
+def printed(clauses: Iterable[Clause]) -> list[str]:
+    """Conditions as texts."""
     return [print_clause(clause) for clause in clauses]
 
 

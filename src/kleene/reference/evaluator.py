@@ -12,16 +12,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from kleene.frames.arrow import schema_on
+from kleene.algebra.query import BoundStreamQuery
+from kleene.errors import UnknownKind
+from kleene.frames.arrow import python_values, schema_on
 from kleene.frames.rows import BadRow, Row, rows_of
 from kleene.frames.streams import reads, to_table
 from kleene.lang.tree import OutputMode
 from kleene.pattern.clock import ClockKind
 from kleene.pattern.conditions import assign_edges
-from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
 from kleene.pattern.nodes import Pattern, components, is_linear
-from kleene.pattern.query import BoundQuery, Query
-from kleene.pattern.schema import IDENTITY, STREAM, Schema, is_private
+from kleene.pattern.query import BoundQuery
+from kleene.pattern.schema import FIRST_TIE, IDENTITY, START, STREAM, TYPE, Schema
+from kleene.queries.any_query import AnyBoundQuery, AnyQuery, read_query
+from kleene.queries.feeding import bound_in_order, declared_together, in_dependency_order
 from kleene.reference.assignments import Assignments
 from kleene.reference.automaton import Automaton, Run
 from kleene.reference.compressing import Compressed, compress
@@ -29,6 +32,7 @@ from kleene.reference.identity import event_hashes, match_ids
 from kleene.reference.limits import Limits
 from kleene.reference.matches import Match
 from kleene.reference.selection import closed_at, in_order, non_overlapping, returned, survives_negation, timeouts
+from kleene.reference.stream_results import StreamResult, composites_of, evaluate_stream
 from kleene.reference.timeline import ReferenceEvent, ReferenceTimeline
 
 
@@ -70,9 +74,12 @@ class Result:
         return [timeout.prefix for timeout in self.late]
 
 
+AnyResult = Result | StreamResult
+
+
 def reference_match(
     events: Any,
-    query: str | Query | Sequence[str | Query],
+    query: str | AnyQuery | Sequence[str | AnyQuery],
     *,
     schema: Schema | None = None,
     params: Mapping[str, object] | None = None,
@@ -87,15 +94,26 @@ def reference_match(
     >>> [match.bindings for match in reference_match(rows, "PATTERN SEQ(A a, B b) WITHIN 2").matches]
     [{'a': 0, 'b': 1}]
     """
-    given = [query] if isinstance(query, str | Query) else list(query)
-    queries = [item if isinstance(item, Query) else Query(item, params=dict(params or {})) for item in given]
-    return reference_results(events, queries, schema=schema, limits=limits)[-1]
+    given = [query] if isinstance(query, str | AnyQuery) else list(query)
+    queries = [item if isinstance(item, AnyQuery) else read_query(item, params=params) for item in given]
+    result = all_results(events, queries, schema=schema, limits=limits)[-1]
+    if isinstance(result, StreamResult):
+        raise UnknownKind("this query is one of streams", hint="`reference_stream` evaluates it")
+    return result
 
 
 def reference_results(
-    events: Any, queries: Sequence[Query], *, schema: Schema | None = None, limits: Limits | None = None
+    events: Any, queries: Sequence[AnyQuery], *, schema: Schema | None = None, limits: Limits | None = None
 ) -> list[Result]:
-    """Evaluate several queries, those that make a stream before those that read it."""
+    """Evaluate several queries of patterns, those that make a stream before those that read it."""
+    results = all_results(events, queries, schema=schema, limits=limits)
+    return [result for result in results if isinstance(result, Result)]
+
+
+def all_results(
+    events: Any, queries: Sequence[AnyQuery], *, schema: Schema | None = None, limits: Limits | None = None
+) -> list[AnyResult]:
+    """Evaluate several queries, of patterns and of streams, those that make a stream before those that read it."""
     declared = declared_together(schema or Schema(), queries)
     order = in_dependency_order(queries, declared)
     table, given = to_table(events, declared, reads(queries, declared))
@@ -103,7 +121,7 @@ def reference_results(
     primitive, bad = events_of(table, known)
     labels = table.column(STREAM).to_pylist() if known.streams else []
     composites: dict[str, list[ReferenceEvent]] = {}
-    results: dict[int, Result] = {}
+    results: dict[int, AnyResult] = {}
     following = table.num_rows
     placed = bound_in_order(order, known)
     wanted = {name for _, bound in placed for name in bound.types}
@@ -111,6 +129,15 @@ def reference_results(
         read = [event for name in bound.types for event in composites.get(name, ())]
         lasting = any(name in composites for name in bound.types)
         own = _input(bound, primitive, labels)
+        if isinstance(bound, BoundStreamQuery):
+            stream = evaluate_stream(bound, [*own, *read], bad)
+            if bound.publish is not None:
+                stream = replace(stream, first_made=following)
+                new_events = composites_of(stream, known, following)
+                following += len(new_events)
+                composites.setdefault(bound.publish, []).extend(new_events)
+            results[place_] = stream
+            continue
         result = evaluate(bound, [*own, *read], limits or Limits(), bad, lasting=lasting)
         if bound.into is not None:
             result = replace(result, first_made=following)
@@ -126,7 +153,9 @@ def reference_results(
     return [results[number] for number in range(len(queries))]
 
 
-def _input(query: BoundQuery, events: Sequence[ReferenceEvent], labels: Sequence[str | None]) -> list[ReferenceEvent]:
+def _input(
+    query: AnyBoundQuery, events: Sequence[ReferenceEvent], labels: Sequence[str | None]
+) -> list[ReferenceEvent]:
     """The events of the streams that the query reads, with the columns of these streams only."""
     if not labels:
         return list(events)
@@ -142,9 +171,12 @@ def _input(query: BoundQuery, events: Sequence[ReferenceEvent], labels: Sequence
 def events_of(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[ReferenceEvent], list[BadRow]]:
     """The events of a table, numbered from `first`, and the rows that are none."""
     good, bad = rows_of(table, schema)
-    known = IDENTITY in table.column_names
-    identities = table.column(IDENTITY).to_pylist() if known else [None] * table.num_rows
-    return [_event(row, first, identities[row.index]) for row in good], bad
+    private = [_private(table, name) for name in (IDENTITY, FIRST_TIE)]
+    return [_event(row, first, *(column[row.index] for column in private)) for row in good], bad
+
+
+def _private(table: pa.Table, name: str) -> list[Any]:
+    return python_values(table.column(name)) if name in table.column_names else [None] * table.num_rows
 
 
 def evaluate(
@@ -209,9 +241,11 @@ def _positive_matches(
     return matches, [(names, run) for run in automaton.history]
 
 
-def _event(row: Row, first: int, identity: str | None) -> ReferenceEvent:
-    values = {name: value for name, value in row.values.items() if not is_private(name)}
-    return ReferenceEvent(first + row.index, row.type, row.start, row.end, row.tie, values, identity)
+def _event(row: Row, first: int, identity: str | None, first_tie: Any) -> ReferenceEvent:
+    # What parts of a stream query make has its attributes in private columns.
+    own = (START, TYPE, IDENTITY, STREAM, FIRST_TIE)
+    values = {name: value for name, value in row.values.items() if name not in own}
+    return ReferenceEvent(first + row.index, row.type, row.start, row.end, row.tie, values, identity, first_tie)
 
 
 def _composites(result: Result, schema: Schema, first: int) -> list[ReferenceEvent]:
@@ -225,12 +259,18 @@ def _composites(result: Result, schema: Schema, first: int) -> list[ReferenceEve
             own[schema.start] = min(match.events, key=lambda event: event.start).values.get(schema.start)
         if schema.tie_breaker is not None:
             own[schema.tie_breaker] = last.tie
+        tie = None if schema.tie_breaker is None else first_event(match).tie
         composites.append(
             ReferenceEvent(
-                first + place_, result.query.into, match.start, match.end, last.tie, {**own, **values}, identity
+                first + place_, result.query.into, match.start, match.end, last.tie, {**own, **values}, identity, tie
             )
         )
     return composites
+
+
+def first_event(match: Match) -> ReferenceEvent:
+    """The event that starts first; of several, that with the least tie-breaker."""
+    return min(match.events, key=lambda event: (event.start, event.tie))
 
 
 def _timeout_events(result: Result, schema: Schema, first: int) -> list[ReferenceEvent]:

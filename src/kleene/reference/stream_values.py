@@ -9,9 +9,9 @@ from typing import Any
 
 from kleene.algebra.nodes import AttributeName, StreamSchema
 from kleene.pattern.expressions import Aggregate, Attribute, Clause, Elapsed, Value, Which
-from kleene.pattern.types import ValueType
-from kleene.reference.values import UNDEFINED, evaluate, holds
+from kleene.reference.values import assigned, evaluate, holds
 
+_GREATEST = 2**63 - 1
 # A moment, and the tie-breaker where one is declared.
 Point = tuple[Any, ...]
 
@@ -36,7 +36,7 @@ class StreamEvent:
 
     def with_values(self, values: Mapping[AttributeName, Any], schema: StreamSchema) -> StreamEvent:
         """The same interval with other values, in the order and of the types that a schema says."""
-        typed = {name: _typed(values[name], schema.type_of(name)) for name in schema.names}
+        typed = {name: assigned(values[name], kind) for name, kind in schema.attributes}
         return StreamEvent(typed, self.start, self.end)
 
 
@@ -50,7 +50,7 @@ class StreamBindings:
     def read(self, reference: Attribute | Aggregate | Elapsed) -> Any:
         match reference:
             case Elapsed(_, step, tick):
-                return (self.event.end[0] - self.event.start[0]) * step + tick
+                return min((self.event.end[0] - self.event.start[0]) * step + tick, _GREATEST)
             case Attribute(variable, which, attribute, _):
                 values = self.last if which is Which.OVERWRITTEN else self.event.values
                 return values[variable, attribute]
@@ -65,11 +65,5 @@ def holds_all(condition: Iterable[Clause], bindings: StreamBindings) -> bool:
 
 
 def value_of(value: Value, bindings: StreamBindings) -> Any:
-    """What α assigns: arithmetic without a result gives NULL."""
-    computed = evaluate(value, bindings)
-    return None if computed is UNDEFINED else computed
-
-
-def _typed(value: Any, kind: ValueType | None) -> Any:
-    """A column of reals holds reals: an integer that began it is one, too."""
-    return float(value) if kind is ValueType.FLOAT and isinstance(value, int) and not isinstance(value, bool) else value
+    """What α assigns."""
+    return assigned(evaluate(value, bindings), value.type)

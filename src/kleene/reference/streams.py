@@ -111,9 +111,13 @@ def in_class(node: StreamSource, event: ReferenceEvent, timeline: ReferenceTimel
 
 def leaf(node: StreamSource, event: ReferenceEvent, timeline: ReferenceTimeline) -> StreamEvent:
     """An event of the input as one of a stream: its attributes, and its points, without type and time columns."""
-    tie = () if timeline.schema.tie_breaker is None else (event.tie,)
-    values = {(node.id, name): event.values.get(name) for _, name in node.schema.names}
-    return StreamEvent(values, (event.start, *tie), (event.end, *tie))
+    first: tuple[Any, ...] = ()
+    last: tuple[Any, ...] = ()
+    if timeline.schema.tie_breaker is not None:
+        first, last = (event.tie if event.first_tie is None else event.first_tie,), (event.tie,)
+    values = {attribute: event.values.get(column) for attribute, column in node.columns}
+    whole = StreamEvent(values, (event.start, *first), (event.end, *last))
+    return retyped(whole, node.schema)
 
 
 def first_after(
@@ -132,9 +136,8 @@ def first_after(
 
 def concatenated(event: StreamEvent, other: StreamEvent, schema: StreamSchema) -> Traced:
     """§2.2: the values of both, of namesakes those of the newer one, from the start of one to the end of the other."""
-    last = {name: event.values[name] for name in other.values if name in event.values}
     values = {**event.values, **other.values}
-    return Traced(retyped(StreamEvent(values, event.start, other.end), schema), last)
+    return Traced(retyped(StreamEvent(values, event.start, other.end), schema), event.values)
 
 
 def entered(node: Fold, event: StreamEvent) -> StreamEvent | None:

@@ -26,9 +26,11 @@ from kleene.frames.results import (
 from kleene.lang.tree import OutputMode
 from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENTS, IDENTITY, LAST_TIE
-from kleene.reference.evaluator import Result
+from kleene.pattern.schema import EVENTS, FIRST_TIE, IDENTITY, LAST_TIE
+from kleene.queries.any_query import AnyBoundQuery
+from kleene.reference.evaluator import AnyResult, Result, first_event
 from kleene.reference.matches import Match
+from kleene.reference.stream_results import StreamResult, stream_table
 from kleene.reference.timeline import ReferenceEvent
 
 
@@ -52,6 +54,9 @@ def match_table(result: Result, table: pa.Table) -> pa.Table:
     if LAST_TIE in schema.names:
         ties = pa.struct([table.schema.field(query.schema.tie_breaker)])
         columns[LAST_TIE] = event_column(table, [event.index for event in result.lasts], ties).field(0)
+    if FIRST_TIE in schema.names:
+        firsts = [first_event(match).index for match in matches]
+        columns[FIRST_TIE] = event_column(table, firsts, ties).field(0)
     return pa.table(columns, schema=schema)
 
 
@@ -75,18 +80,35 @@ def timeout_table(result: Result, table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def many_table(results: Sequence[Result], table: pa.Table) -> pa.Table:
+def any_table(result: AnyResult, table: pa.Table) -> pa.Table:
+    """The matches of a query of either algebra, as users see them."""
+    if isinstance(result, StreamResult):
+        rows = stream_table(result, table.schema)
+        return rows.select(shown(rows.schema).names)
+    return match_table(result, table)
+
+
+def many_table(results: Sequence[AnyResult], table: pa.Table) -> pa.Table:
     """The matches of several queries in one table: their events as (variable, position, event)."""
-    listed = [(result.query, match_table(replace(result, query=result.query.listing()), table)) for result in results]
+    listed: list[tuple[AnyBoundQuery, pa.Table]] = []
+    for result in results:
+        if isinstance(result, StreamResult):
+            listed.append((result.query, stream_table(result, table.schema)))
+        else:
+            listed.append((result.query, match_table(replace(result, query=result.query.listing()), table)))
     return several_table(listed, several_schema([query for query, _ in listed], table.schema))
 
 
-def with_composites(results: Sequence[Result], table: pa.Table) -> pa.Table:
+def with_composites(results: Sequence[AnyResult], table: pa.Table) -> pa.Table:
     """The input with the composite events of queries appended, so that a row number identifies any event."""
-    sources = [(result.first_made, result.query.into, result) for result in results]
-    sources += [(result.first_late, None, result) for result in results]
+    sources: list[tuple[int | None, str | None, AnyResult]] = [
+        (result.first_made, result.query.into, result) for result in results
+    ]
+    sources += [(result.first_late, None, result) for result in results if isinstance(result, Result)]
     for _, into, result in sorted((one for one in sources if one[0] is not None), key=lambda one: one[0] or 0):
-        if into is not None:
+        if isinstance(result, StreamResult):
+            rows = composite_rows(result.query, stream_table(result, table.schema), table.schema)
+        elif into is not None:
             matches = match_table(replace(result, query=result.query.listing()), table)
             rows = composite_rows(result.query, matches, table.schema)
         else:

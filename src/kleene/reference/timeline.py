@@ -27,6 +27,8 @@ class ReferenceEvent:
     values: Mapping[str, Any]
     # What a composite event is known by: its match id. Primitive events are known by their content.
     identity: str | None = None
+    # The tie-breaker of a composite event's first event; None: its own.
+    first_tie: Any = None
 
     def __repr__(self) -> str:
         return f"{self.type}{self.end}#{self.index}"

@@ -15,6 +15,7 @@ from kleene.pattern.expressions import (
     Agrees,
     Among,
     Arithmetic,
+    Assigned,
     Attribute,
     Clause,
     Comparison,
@@ -137,6 +138,8 @@ def evaluate(value: Value, environment: Bindings) -> Any:
     match value:
         case Constant():
             return value.value
+        case Assigned(operand, kind):
+            return assigned(evaluate(operand, environment), kind)
         case Attribute() | Aggregate() | Elapsed():
             return environment.read(value)
         case Negative(operand, kind):
@@ -206,6 +209,16 @@ def _value_type(left: Any, right: Any) -> ValueType:
     if isinstance(left, float) or isinstance(right, float):
         return ValueType.FLOAT
     return ValueType.DECIMAL if isinstance(left, Decimal) or isinstance(right, Decimal) else ValueType.INT
+
+
+def assigned(value: Any, kind: ValueType) -> Any:
+    """A value as an attribute of a stream has it: one that is undefined is NULL, a column of reals holds reals."""
+    if value is UNDEFINED:
+        return None
+    if kind is ValueType.FLOAT and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    # 0.0 and −0.0 are equal, and streams are sets: one of them stands for both.
+    return value + 0.0 if isinstance(value, float) else value
 
 
 _LIMIT = 2**63

@@ -24,11 +24,12 @@ from kleene.frames.outputs import Outputs
 from kleene.frames.results import listed_columns, of_queries, result_schema, shown
 from kleene.frames.streams import reads
 from kleene.lang.tree import OutputMode
-from kleene.pattern.feeding import bound_in_order, declared_together, in_dependency_order
-from kleene.pattern.parameters import check_parameters
-from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
+from kleene.queries.any_query import AnyBoundQuery, AnyQuery
+from kleene.queries.feeding import bound_in_order, declared_together, in_dependency_order
+from kleene.queries.parameters import check_parameters
 from kleene.spark.compiling import compile_beside
 from kleene.spark.division import divide, exchanged
 from kleene.spark.interpreter import in_tasks
@@ -50,7 +51,7 @@ _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 def spark_outputs(
     events: DataFrame | Mapping[str, DataFrame],
-    queries: Sequence[Query],
+    queries: Sequence[AnyQuery],
     *,
     schema: Schema | None,
     several: bool,
@@ -77,8 +78,8 @@ def spark_outputs(
 class Prepared:
     """Queries bound on the driver to events that are divided and packed, but not exchanged yet."""
 
-    queries: Sequence[Query]
-    bound: tuple[BoundQuery, ...]
+    queries: Sequence[AnyQuery]
+    bound: tuple[AnyBoundQuery, ...]
     schema: Schema
     events: Numbered
     routes: tuple[Route, ...]
@@ -116,7 +117,8 @@ class Prepared:
         if self.settings.budget.policy is not Policy.EMIT_COMPRESSED:
             return None
         columns = listed_columns(self.nothing.matches.schema) if self.several else self.columns
-        queries = [query.listing() if self.several else query for query in self.bound]
+        patterns = [query for query in self.bound if isinstance(query, BoundQuery)]
+        queries = [query.listing() if self.several else query for query in patterns]
         emitted = [
             (query.name, result_schema(replace(query, output=OutputMode.COMPRESSED), columns).empty_table())
             for query in queries
@@ -156,7 +158,7 @@ class OnEvents:
     _prepared: Prepared
 
     @property
-    def queries(self) -> tuple[BoundQuery, ...]:
+    def queries(self) -> tuple[AnyBoundQuery, ...]:
         return self._prepared.bound
 
     @property
@@ -169,6 +171,8 @@ class OnEvents:
         """The columns of partition keys, and of equalities that link all components of a query."""
         keys: list[KeyColumn] = []
         for query in self._prepared.bound:
+            if not isinstance(query, BoundQuery):
+                continue
             keys += [KeyColumn(name, frozenset(query.types), query.name) for name in query.partition]
             linked = linking_columns(query, self._prepared.columns)
             keys += [KeyColumn(name, frozenset({kind}), query.name) for kind, name in linked.items()]
@@ -177,7 +181,7 @@ class OnEvents:
 
 def prepare(
     events: DataFrame | Mapping[str, DataFrame],
-    queries: Sequence[Query],
+    queries: Sequence[AnyQuery],
     *,
     schema: Schema | None,
     several: bool,
@@ -206,7 +210,7 @@ def stream_names(events: DataFrame | Mapping[str, DataFrame]) -> tuple[str, ...]
 
 
 def bind(
-    events: DataFrame | Mapping[str, DataFrame], queries: Sequence[Query], *, schema: Schema | None, several: bool
+    events: DataFrame | Mapping[str, DataFrame], queries: Sequence[AnyQuery], *, schema: Schema | None, several: bool
 ) -> tuple[tuple[Numbered, ...], Schema, QueryGraph]:
     """The streams of events, what their columns mean, and the queries on these columns, which give their warnings."""
     declared = declared_together(schema or Schema(), queries)
@@ -220,7 +224,9 @@ def bind(
     return streams, given, graph
 
 
-def _routes(bound: Sequence[BoundQuery], columns: pa.Schema, settings: Settings, *, several: bool) -> tuple[Route, ...]:
+def _routes(
+    bound: Sequence[AnyBoundQuery], columns: pa.Schema, settings: Settings, *, several: bool
+) -> tuple[Route, ...]:
     routes = routes_of(bound, columns, settings.budget.policy)
     # One table of several queries has no place for a rank, so one task does both.
     chosen = [

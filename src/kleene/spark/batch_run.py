@@ -20,9 +20,10 @@ from kleene.composition.query_graph import QueryNode
 from kleene.errors import UnknownKind, did_you_mean
 from kleene.frames.results import result_schema
 from kleene.lang.tree import OutputMode
-from kleene.pattern.query import Query
+from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
+from kleene.queries.any_query import AnyQuery
 from kleene.spark.batch import OnEvents, Prepared, apart, is_large, prepare
 from kleene.spark.division import exchanged
 from kleene.spark.interpreter import in_tasks
@@ -56,7 +57,7 @@ class RunTotals:
 
 def together(
     events: DataFrame | Mapping[str, DataFrame],
-    queries: Sequence[Query],
+    queries: Sequence[AnyQuery],
     *,
     schema: Schema | None = None,
     settings: Settings | None = None,
@@ -120,10 +121,11 @@ class BatchRun(OnEvents):
     def compressed(self, name: str) -> DataFrame | None:
         """The matches of events that completed too many, under the policy that emits these compressed."""
         place = self._place(name)
-        if self._prepared.settings.budget.policy is not Policy.EMIT_COMPRESSED:
+        query = self.queries[place]
+        if self._prepared.settings.budget.policy is not Policy.EMIT_COMPRESSED or not isinstance(query, BoundQuery):
             return None
-        query = replace(self.queries[place], output=OutputMode.COMPRESSED, returns=None)
-        return self._opened("compressed", place, result_schema(query, self._prepared.columns))
+        dense = replace(query, output=OutputMode.COMPRESSED, returns=None)
+        return self._opened("compressed", place, result_schema(dense, self._prepared.columns))
 
     def close(self) -> None:
         if "_envelopes" in self.__dict__:

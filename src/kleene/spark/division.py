@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions
 
-from kleene.pattern.feeding import families
-from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import STREAM, Schema
 from kleene.plan.settings import Exchange
+from kleene.queries.any_query import AnyBoundQuery
+from kleene.queries.feeding import families
 from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
 from kleene.spark.packing import PACKED_DDL, PackedGroup, Slices, packer
@@ -36,7 +36,7 @@ _BUCKETS_A_TASK = 4
 
 def divide(
     events: Numbered,
-    queries: Sequence[BoundQuery],
+    queries: Sequence[AnyBoundQuery],
     routes: Sequence[Route],
     exchange: Exchange,
     *,
@@ -70,7 +70,7 @@ def divide(
 
 
 def served_by(
-    queries: Sequence[BoundQuery], routes: Sequence[Route]
+    queries: Sequence[AnyBoundQuery], routes: Sequence[Route]
 ) -> dict[tuple[Route, bool, frozenset[str | None]], list[int]]:
     """The queries, by number, that are given the same events: they go the same way and read the same streams.
 
@@ -145,7 +145,7 @@ def group_of(part: SlotGroup, needed: tuple[str, ...], number: int, schema: Sche
     )
 
 
-def wanted_by(queries: Sequence[BoundQuery], route: Route, events: Numbered) -> Column | None:
+def wanted_by(queries: Sequence[AnyBoundQuery], route: Route, events: Numbered) -> Column | None:
     """What an event must satisfy to go to a group; None: every event does.
 
     A NULL key is in no partition: such an event matches nothing, is counted in no window and breaks no contiguity (the
@@ -189,7 +189,7 @@ def _hashable(events: Numbered, name: str) -> Column:
     return column
 
 
-def say(queries: Sequence[BoundQuery], route: Route, slots: int) -> None:
+def say(queries: Sequence[AnyBoundQuery], route: Route, slots: int) -> None:
     if isinstance(route, OneTask):
         _LOG.warning("%s", route.describe())
     else:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyBoundQuery
 from kleene.spark.pruning import columns_needed, counts_every_event
 from kleene.spark.routing import routes_of, selects_afterwards
 
 
-def division_text(query: BoundQuery, columns: pa.Schema, settings: Settings) -> Iterator[str]:
+def division_text(query: AnyBoundQuery, columns: pa.Schema, settings: Settings) -> Iterator[str]:
     needed = columns_needed([query], columns)
     yield f"columns    {len(needed)} of {len(columns)}: {', '.join(needed)}"
     if counts_every_event(query):

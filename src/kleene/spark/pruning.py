@@ -16,7 +16,7 @@ A condition goes to Spark only where its answer is proven to be ours or weaker; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions
 
+from kleene.algebra.query import BoundStreamQuery
 from kleene.pattern.expressions import (
     Among,
     Arithmetic,
@@ -44,9 +45,12 @@ from kleene.pattern.expressions import (
 )
 from kleene.pattern.nodes import Component, ComponentKind, EventClass
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import STREAM
+from kleene.pattern.schema import STREAM, Schema
 from kleene.pattern.types import ValueType
+from kleene.plan.streams import InputFormula
+from kleene.queries.any_query import AnyBoundQuery
 from kleene.spark.numbered import Numbered
+from kleene.spark.stream_queries import columns_needed_by, formulas_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -58,19 +62,19 @@ _EXACT = 2**53
 _PLANNED_VALUES = 500
 
 
-def counts_every_event(query: BoundQuery) -> bool:
+def counts_every_event(query: AnyBoundQuery) -> bool:
     """Whether events matter that the query cannot take: they are counted, or break contiguity."""
-    return query.counts_events or query.strategy.is_contiguous
+    return isinstance(query, BoundQuery) and (query.counts_events or query.strategy.is_contiguous)
 
 
-def columns_needed(queries: Sequence[BoundQuery], columns: pa.Schema, *, whole: bool = False) -> tuple[str, ...]:
+def columns_needed(queries: Sequence[AnyBoundQuery], columns: pa.Schema, *, whole: bool = False) -> tuple[str, ...]:
     """The columns that some query reads or returns, in the order of the input.
 
     whole   whether events keep columns that no query reads or returns
     """
     needed: set[str] = set()
     for query in queries:
-        read = None if whole else query.columns_read
+        read = None if whole else _columns_read(query)
         own = columns.names if query.schema.columns is None else query.schema.columns
         needed.update(own if read is None else read)
     if len({query.schema.streams for query in queries}) > 1:
@@ -79,11 +83,29 @@ def columns_needed(queries: Sequence[BoundQuery], columns: pa.Schema, *, whole: 
     return tuple(name for name in columns.names if name in needed)
 
 
-def useful(query: BoundQuery, events: Numbered) -> Column | None:
+def _columns_read(query: AnyBoundQuery) -> tuple[str, ...] | None:
+    return columns_needed_by(query) if isinstance(query, BoundStreamQuery) else query.columns_read
+
+
+def useful(query: AnyBoundQuery, events: Numbered) -> Column | None:
     """What an event must satisfy to be of use to a query; None when every event is."""
+    if isinstance(query, BoundStreamQuery):
+        return _any_of([_taken(query, formula, name, events) for formula, name in _taken_types(query)])
     if counts_every_event(query):
         return None
     return _any_of([_instance(query, component, events) for component in query.components])
+
+
+def _taken_types(query: BoundStreamQuery) -> Iterator[tuple[InputFormula, str]]:
+    """The formulas of a query of streams, each with the types of the events that it takes."""
+    return ((formula, name) for formula in formulas_of(query) for name in formula.source.event_class.types)
+
+
+def _taken(query: BoundStreamQuery, formula: InputFormula, name: str, events: Numbered) -> Column | None:
+    """What an event of a type must satisfy for a formula to take it."""
+    translation = _Translation(query.schema, name, events)
+    tested = translation.clauses((*formula.source.event_class.predicate, *formula.condition))
+    return _all(part for part in (_type_is(query.schema, name, events), tested) if part is not None)
 
 
 def _instance(query: BoundQuery, component: Component, events: Numbered) -> Column | None:
@@ -100,14 +122,13 @@ def _instance(query: BoundQuery, component: Component, events: Numbered) -> Colu
 def _of_type(
     query: BoundQuery, component: Component, event_class: EventClass, name: str, events: Numbered
 ) -> Column | None:
-    translation = _Translation(query, name, events)
+    translation = _Translation(query.schema, name, events)
     own = _any_of([translation.clauses(clauses) for clauses in _own_clauses(query, component)])
-    parts = [_type_is(query, name, events), translation.clauses(event_class.predicate), own]
+    parts = [_type_is(query.schema, name, events), translation.clauses(event_class.predicate), own]
     return _all(part for part in parts if part is not None)
 
 
-def _type_is(query: BoundQuery, name: str, events: Numbered) -> Column | None:
-    schema = query.schema
+def _type_is(schema: Schema, name: str, events: Numbered) -> Column | None:
     if schema.constant_type is not None or not events.is_plain_string(schema.type):
         return None
     return events.column(schema.type) == functions.lit(name)
@@ -149,7 +170,7 @@ class _Translated:
 class _Translation:
     """Conditions on an event of one type as Spark conditions; None stands for one that is always true."""
 
-    query: BoundQuery
+    schema: Schema
     type_name: str
     events: Numbered
 
@@ -178,7 +199,7 @@ class _Translation:
         if not isinstance(reference, Attribute):
             return False
         known = reference.attribute in self.events.columns.names
-        return not known or not self.query.schema.has(self.type_name, reference.attribute)
+        return not known or not self.schema.has(self.type_name, reference.attribute)
 
     def _is_null(self, literal: IsNull) -> Column | None:
         if not isinstance(literal.operand, Attribute):

@@ -7,19 +7,23 @@ which keeps the ids of their matches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.compiling import why_not_compiled
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.expressions import Attribute
-from kleene.pattern.feeding import families
 from kleene.pattern.nodes import ComponentKind, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Policy
+from kleene.queries.any_query import AnyBoundQuery
+from kleene.queries.feeding import families
+from kleene.spark.family_keys import family_keys
 from kleene.spark.links import hashes_like_equality, linking_columns
+from kleene.spark.stream_queries import is_alone, longest, type_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class OneTask:
 Route = ByKey | ByTime | OneTask
 
 
-def routes_of(queries: Sequence[BoundQuery], columns: pa.Schema, policy: Policy = Policy.FAIL) -> tuple[Route, ...]:
+def routes_of(queries: Sequence[AnyBoundQuery], columns: pa.Schema, policy: Policy = Policy.FAIL) -> tuple[Route, ...]:
     """How the events of each query are divided. Queries that feed each other have the same route.
 
     policy   what happens where a budget is exceeded
@@ -80,12 +84,14 @@ def routes_of(queries: Sequence[BoundQuery], columns: pa.Schema, policy: Policy 
     return tuple(_shared(routes))
 
 
-def selects_afterwards(query: BoundQuery, route: Route) -> bool:
+def selects_afterwards(query: AnyBoundQuery, route: Route) -> bool:
     """Whether slices find matches of which one task then selects those that do not overlap."""
     return isinstance(route, ByTime) and query.output is OutputMode.NON_OVERLAP
 
 
-def _alone(query: BoundQuery, columns: pa.Schema, policy: Policy) -> Route:
+def _alone(query: AnyBoundQuery, columns: pa.Schema, policy: Policy) -> Route:
+    if isinstance(query, BoundStreamQuery):
+        return _stream_alone(query, columns, policy)
     key = _partition_key(query, columns)
     if key:
         return ByKey(((None, key),))
@@ -95,13 +101,33 @@ def _alone(query: BoundQuery, columns: pa.Schema, policy: Policy) -> Route:
     return _by_time(query, columns, policy)
 
 
+def _stream_alone(query: BoundStreamQuery, columns: pa.Schema, policy: Policy) -> Route:
+    """By a key, else by time where results last for a limited time."""
+    if is_alone(query):
+        return ByTime(0, 0, by_end=True)
+    if _has_type_names(query, columns):
+        way = next(type_keys(query, columns), None)
+        if way is not None:
+            return _by_types(way.columns)
+    length = longest(query)
+    if length is None:
+        return OneTask(f"`{query.name}` has neither an equality on every `;` and μ nor a bound on DUR")
+    if policy is not Policy.FAIL:
+        return OneTask(f"`{query.name}` may leave out what its budget does not allow")
+    return ByTime(0, length + 1)
+
+
+def _by_types(columns: Mapping[str, str]) -> ByKey:
+    return ByKey(tuple(sorted((kind, (name,)) for kind, name in columns.items())))
+
+
 def _partition_key(query: BoundQuery, columns: pa.Schema) -> tuple[str, ...]:
     if query.strategy is SelectionStrategy.STRICT_CONTIGUITY:
         return ()
     return tuple(name for name in query.partition if hashes_like_equality(columns.field(name).type))
 
 
-def _has_type_names(query: BoundQuery, columns: pa.Schema) -> bool:
+def _has_type_names(query: AnyBoundQuery, columns: pa.Schema) -> bool:
     schema = query.schema
     return schema.constant_type is None and pa.types.is_string(columns.field(schema.type).type)
 
@@ -153,21 +179,31 @@ def _ends(query: BoundQuery) -> tuple[bool, bool]:
 # Several queries ---------------------------------------------------------------------------------------------------
 
 
-def _together(family: Sequence[BoundQuery], columns: pa.Schema) -> Route:
+def _together(family: Sequence[AnyBoundQuery], columns: pa.Schema) -> Route:
     """A key that all have, and that a composite event hands on, routes a family; else one task does it all."""
-    shared = [
+    patterns = [query for query in family if isinstance(query, BoundQuery)]
+    shared = _shared_partition(patterns, columns) if len(patterns) == len(family) else ()
+    if shared:
+        return ByKey(((None, shared),))
+    keys = family_keys(family, columns)
+    if keys and all(_has_type_names(query, columns) for query in family):
+        return _by_types(keys)
+    pairs = ((maker, reader) for maker in family for reader in family)
+    maker, reader = next(pair for pair in pairs if not set(pair[0].makes).isdisjoint(pair[1].types))
+    return OneTask(f"`{reader.name}` reads what `{maker.name}` makes")
+
+
+def _shared_partition(family: Sequence[BoundQuery], columns: pa.Schema) -> tuple[str, ...]:
+    """The attributes by which all patterns of a family partition their events, and that composite events have."""
+    if any(query.strategy is SelectionStrategy.STRICT_CONTIGUITY for query in family):
+        return ()
+    return tuple(
         name
         for name in family[0].partition
         if all(name in query.partition and _hands_on(query, name) for query in family)
         and name in columns.names
         and hashes_like_equality(columns.field(name).type)
-    ]
-    strict = any(query.strategy is SelectionStrategy.STRICT_CONTIGUITY for query in family)
-    if shared and not strict:
-        return ByKey(((None, tuple(shared)),))
-    pairs = ((maker, reader) for maker in family for reader in family)
-    maker, reader = next(pair for pair in pairs if not set(pair[0].makes).isdisjoint(pair[1].types))
-    return OneTask(f"`{reader.name}` reads what `{maker.name}` makes")
+    )
 
 
 def _hands_on(query: BoundQuery, name: str) -> bool:

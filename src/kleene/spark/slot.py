@@ -27,10 +27,13 @@ from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import several_table
 from kleene.frames.type_names import types_among
 from kleene.lang.tree import OutputMode
-from kleene.pattern.feeding import bound_in_order, in_dependency_order
-from kleene.pattern.query import BoundQuery, Query
+from kleene.optimize.streams.automaton import plan_stream
+from kleene.optimize.streams.bounds import unbounded_state
+from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyBoundQuery, AnyQuery
+from kleene.queries.feeding import bound_in_order, in_dependency_order
 from kleene.spark.packing import Piece, Slices
 
 # So many events wait before they are matched; more would have more matches at a time than a worker should hold.
@@ -75,7 +78,7 @@ class OutputChunk(NamedTuple):
 class TaskContext:
     """The queries of a task, the columns of its events, and its slots."""
 
-    queries: Sequence[Query]
+    queries: Sequence[AnyQuery]
     schema: Schema
     columns: pa.Schema
     parts: Sequence[SlotGroup]
@@ -86,7 +89,7 @@ class TaskContext:
         return next(part for part in self.parts if part.base <= slot < part.base + part.slots)
 
     @cached_property
-    def bound(self) -> Mapping[int, BoundQuery]:
+    def bound(self) -> Mapping[int, AnyBoundQuery]:
         known = schema_on(self.columns, self.schema)
         return dict(bound_in_order(in_dependency_order(self.queries, known), known))
 
@@ -97,7 +100,7 @@ class TaskContext:
         for part in self.parts:
             served = frozenset(part.queries)
             queries = [
-                (number, replace(query, output=OutputMode.ALL) if part.finds and not self.several else query)
+                (number, _finding(query) if part.finds and not self.several else query)
                 for number, query in self.bound.items()
                 if number in served
             ]
@@ -121,18 +124,31 @@ class TaskContext:
         return every.several_columns
 
     @cached_property
-    def on_reference(self) -> Mapping[int, str]:
-        """The queries that no engine can run, by number, and why."""
-        reasons: dict[int, str] = {}
-        for graph in self._graphs.values():
-            reasons |= graph.on_reference(self.settings)
-        return reasons
+    def _on_reference(self) -> Mapping[int, Mapping[int, str]]:
+        """By the first slot of a group, what `on_reference` gives."""
+        return {base: graph.on_reference(self.settings) for base, graph in self._graphs.items()}
+
+    def on_reference(self, part: SlotGroup) -> Mapping[int, str]:
+        """The queries of a group that no engine can run, by number, and why."""
+        return self._on_reference[part.base]
 
     def runs_in_pieces(self, part: SlotGroup) -> bool:
         """Whether engines can take the events of a slot piece by piece, and forget those whose windows have closed."""
-        return all(
-            node.query.window is not None and node.number not in self.on_reference for node in self.graph_of(part).nodes
-        )
+        known = self.on_reference(part)
+        return all(_forgets(node) and node.number not in known for node in self.graph_of(part).nodes)
+
+
+def _finding(query: AnyBoundQuery) -> AnyBoundQuery:
+    """A query that gives all of its matches, of which a later task selects some."""
+    return replace(query, output=OutputMode.ALL) if isinstance(query, BoundQuery) else query
+
+
+def _forgets(node: QueryNode) -> bool:
+    """Whether a query needs events for a limited time."""
+    query = node.runs
+    if isinstance(query, BoundQuery):
+        return query.window is not None
+    return unbounded_state(plan_stream(query)) is None
 
 
 def slot_outputs(work: TaskContext, slot: int, pieces: Iterable[Piece]) -> Iterator[OutputChunk]:
@@ -217,7 +233,7 @@ def _query_outputs(work: TaskContext, part: SlotGroup, tables: Iterator[tuple[in
 
 def new_run(work: TaskContext, part: SlotGroup, snapshots: Mapping[int, bytes] | None = None) -> GraphRun:
     """A run of the queries of a slot, from the beginning or from snapshots."""
-    return GraphRun(work.graph_of(part), work.settings, on_reference=work.on_reference, snapshots=snapshots)
+    return GraphRun(work.graph_of(part), work.settings, on_reference=work.on_reference(part), snapshots=snapshots)
 
 
 def _run(

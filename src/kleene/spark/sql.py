@@ -19,8 +19,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from kleene.errors import BadStatement, Span
-from kleene.pattern.query import Query
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import read_query
 from kleene.spark.batch import spark_outputs
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _unquoted(literal: str) -> str:
 def _view(session: SparkSession, call: _Call, settings: Settings | None) -> str:
     inner = call.table[1:-1] if call.table.startswith("(") else None
     events = session.table(call.table) if inner is None else sql(session, inner, settings=settings)
-    outputs = spark_outputs(events, [Query(call.text)], schema=None, several=False, settings=settings)
+    outputs = spark_outputs(events, [read_query(call.text)], schema=None, several=False, settings=settings)
     name = "kleene_" + blake2b(f"{call.table}\0{call.text}".encode(), digest_size=8).hexdigest()
     outputs.matches.createOrReplaceTempView(name)
     return name

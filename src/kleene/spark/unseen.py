@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions
 
 from kleene.errors import NoSuchEvents
-from kleene.pattern.feeding import streams_made
-from kleene.pattern.unseen import unseen_types
+from kleene.queries.unseen import unseen_types
 
 if TYPE_CHECKING:
     from kleene.spark.batch import Prepared
@@ -51,4 +50,4 @@ def unseen_on_spark(prepared: Prepared, met: Mapping[int, Collection[str]]) -> l
 
 def known_streams(prepared: Prepared) -> set[str]:
     """The streams that are given, and those that queries make: of these there may be no event."""
-    return {*prepared.streams, *(name for query in prepared.queries for name in streams_made(query))}
+    return {*prepared.streams, *(name for query in prepared.queries for name in query.tree.makes)}

@@ -19,10 +19,10 @@ from kleene.frames.arrow import as_integers, fitted
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.lang import parse_declarations
 from kleene.lang.format import format_declaration
-from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 from kleene.plan.settings import Settings, from_plain, to_plain
+from kleene.queries.any_query import AnyQuery, read_query
 from kleene.spark.packing import Slices, from_bytes, to_bytes, unpack
 from kleene.spark.slot import RANK, OutputChunk, SlotGroup, TaskContext, slot_outputs
 
@@ -38,7 +38,7 @@ _MOST_ROWS = 1 << 14
 
 
 def task_spec(
-    queries: Sequence[Query],
+    queries: Sequence[AnyQuery],
     schema: Schema,
     columns: pa.Schema,
     parts: Iterable[SlotGroup],
@@ -95,7 +95,7 @@ def run(given: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 def work_from(given: TaskSpec) -> TaskContext:
     """The queries, columns and slots that a task spec describes."""
     return TaskContext(
-        [Query(**described) for described in given["queries"]],
+        [read_query(**described) for described in given["queries"]],
         schema_from(given["schema"]),
         _arrow_schema(given["columns"]),
         [_part(plain) for plain in given["parts"]],
@@ -183,7 +183,7 @@ def schema_from(description: Mapping[str, Any]) -> Schema:
     return Schema(**{**description, "types": types, "made_types": made_types, "classes": read})
 
 
-def _described(query: Query) -> dict[str, Any]:
+def _described(query: AnyQuery) -> dict[str, Any]:
     return {
         "text": query.text,
         "name": query.name,

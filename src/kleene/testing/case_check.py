@@ -16,7 +16,7 @@ class Observed:
     """What an executor found: one mapping a match, from variable to row number, tuple of them, or None.
 
     With RETURN, a mapping from column to value, an event being `Row(number)`; with COMPRESSED, the completing row and
-    the count.
+    the count; of a query of streams, a mapping from attribute to value, as `stream_values` makes it.
     """
 
     matches: Sequence[Mapping[str, Any]] = ()
@@ -25,6 +25,7 @@ class Observed:
     # With when the window closed, as `closed`.
     timeouts: Sequence[Mapping[str, Any]] = ()
     warnings: frozenset[str] = frozenset()
+    stream: Sequence[Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,20 @@ class RowNumber:
 
 
 Executor = Callable[[Case], Observed]
+
+
+def stream_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a stream's result in the words of a case: `S1.price` of the struct `S1`, other columns by their names.
+
+    The id is left out: it is a hash of the rest.
+    """
+    values: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            values |= {f"{name}.{attribute}": each for attribute, each in value.items()}
+        elif name not in ("match_id", "query"):
+            values[name] = value
+    return values
 
 
 def check_case(case: Case, executor: Executor) -> None:
@@ -82,6 +97,8 @@ def _check_error(case: Case, error: KleeneError) -> None:
 
 def _described(case: Case, observed: Observed) -> list[tuple[Any, ...]]:
     labels = case.all_labels
+    if observed.stream is not None:
+        return [tuple(sorted(row.items())) for row in observed.stream]
     if observed.compressed is not None:
         return [(("count", count), ("end", labels[row])) for row, count in observed.compressed]
     if observed.returned is not None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from kleene.algebra.query import StreamQuery
 from kleene.lang.tree import OutputMode
-from kleene.pattern.query import Query
+from kleene.queries.any_query import read_query
 from kleene.reference.evaluator import reference_match
 from kleene.reference.timeline import ReferenceEvent
-from kleene.testing.case_check import Observed, RowNumber
+from kleene.testing.case_check import Observed, RowNumber, stream_values
 from kleene.testing.cases import Case
+from kleene.testing.reference_outputs import table_outputs
 
 
 def run_on_reference(case: Case) -> Observed:
-    queries = [Query(text, params=case.params) for text in case.queries]
+    queries = [read_query(text, params=case.params) for text in case.queries]
+    if isinstance(queries[-1], StreamQuery):
+        outputs = table_outputs(case.rows, [queries[-1], *queries[:-1]], schema=case.schema)
+        return Observed(stream=list(map(stream_values, outputs.matches.to_pylist())))
     result = reference_match(case.rows, queries, schema=case.schema)
     query = result.query
     return Observed(

@@ -14,7 +14,9 @@ from textwrap import dedent
 from typing import Any
 
 from kleene.errors import BadDeclaration
+from kleene.lang import recognise
 from kleene.pattern.schema import Schema
+from kleene.queries.any_query import STREAM_SPELLINGS
 
 _ONE_LINE = ("case", "rule", "why")
 _BLOCKS = ("schema", "events", "streams", "query", "params", "expect", "timeouts")
@@ -40,7 +42,7 @@ class ExpectedError:
 
 @dataclass(frozen=True)
 class Case:
-    """One case. Expected matches name events by label."""
+    """One case. Expected matches name events by label; results of streams are rows of values."""
 
     name: str
     place: str
@@ -66,6 +68,11 @@ class Case:
     def rows(self) -> Any:
         """The events as `match` takes them."""
         return self.events.get("", self.events)
+
+    @property
+    def of_streams(self) -> bool:
+        """Whether one of its queries is of the stream algebra, to which every column of an event is an attribute."""
+        return any(recognise(text) in STREAM_SPELLINGS for text in self.queries)
 
     @property
     def all_labels(self) -> list[str]:

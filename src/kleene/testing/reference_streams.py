@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kleene.algebra.linear_plus import is_linear_plus
+from kleene.algebra.cutting import cut
 from kleene.algebra.query import BoundStreamQuery, StreamQuery
-from kleene.errors import UnknownKind
 from kleene.frames.arrow import schema_on
 from kleene.frames.streams import to_table
 from kleene.pattern.schema import Schema
 from kleene.reference.evaluator import events_of
 from kleene.reference.stream_automaton import EventAutomaton
+from kleene.reference.stream_results import StreamResult, composites_of
 from kleene.reference.stream_values import StreamEvent
 from kleene.reference.streams import StreamEvaluator
 from kleene.reference.timeline import ReferenceTimeline
@@ -28,7 +28,8 @@ def reference_stream(
 ) -> list[dict[str, Any]]:
     """The events of a stream expression, by end, start and values: a dict of values for each stream id.
 
-    by_automaton   as Algorithm 1 finds them (CESAR §3.2) instead of by the definitions; of linear-plus expressions
+    by_automaton   as Algorithm 1 finds them (CESAR §3.2) instead of by the definitions; what is not linear-plus is cut
+                   into several automata, of which one reads what another makes (CESAR §3.5)
 
     >>> rows = [{"type": "Stock", "ts": 1, "price": 10}, {"type": "Stock", "ts": 2, "price": 19}]
     >>> reference_stream(rows, "σ{b.price > a.price}(Stock a ; Stock b)")
@@ -49,9 +50,12 @@ def stream_events(
     """The events of a bound expression over those of a timeline."""
     if not by_automaton:
         return StreamEvaluator(timeline).evaluate(query.root)
-    if not is_linear_plus(query.root):
-        raise UnknownKind("this expression is not linear-plus", hint="only such expressions are one automaton")
-    return EventAutomaton.of(query.root).run(timeline)
+    *parts, rest = cut(query)
+    for part in parts:
+        found = EventAutomaton.of(part.root).run(timeline)
+        made = composites_of(StreamResult(part, found, [""] * len(found)), part.schema, len(timeline.events))
+        timeline = ReferenceTimeline.of([*timeline.events, *made], part.schema, timeline.columns)
+    return EventAutomaton.of(rest.root).run(timeline)
 
 
 def row_of(event: StreamEvent) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tests.engine.batches import events
 
 from kleene.pattern import Query, Schema
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyQuery
 from kleene.spark.packing import from_bytes, to_bytes
 from kleene.spark.slot import SlotGroup, TaskContext
 from kleene.spark.streaming import live_slot, processor
@@ -186,7 +187,7 @@ class Slot:
     failing    how likely an attempt is to fail
     """
 
-    queries: Sequence[Query]
+    queries: Sequence[AnyQuery]
     schema: Schema
     columns: pa.Schema
     settings: Settings = field(default_factory=Settings)

@@ -17,6 +17,7 @@ from tests.spark.streaming.test_slots_agree import drawn_from
 
 from kleene.engine.intake.timeline import integers
 from kleene.errors import KleeneError
+from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Settings
 from kleene.spark.streaming import live_slot, segments
 from kleene.spark.worker import work_from
@@ -110,7 +111,9 @@ def _forged(chosen: Genuine, draw: random.Random) -> tuple[str, bytes, Parts]:
     elif kind == live_slot.SNAPSHOT and data.startswith(b"KLEENE"):
         work = work_from(chosen.slot.told)
         nodes = {node.number: node for node in work.graph_of(work.parts[0]).nodes}
-        parts[key] = forged_snapshot(data, nodes[number].runs, draw)[1]
+        runs = nodes[number].runs
+        assert isinstance(runs, BoundQuery)
+        parts[key] = forged_snapshot(data, runs, draw)[1]
     elif kind == live_slot.SNAPSHOT:
         parts[key] = other_bytes(data, draw)
     else:

@@ -24,6 +24,7 @@ from kleene.errors import KleeneError
 from kleene.optimize.planner import plan_query
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Budget, Exchange, Settings, Stream
+from kleene.queries.any_query import AnyBoundQuery
 from kleene.spark.packing import PACKED, from_bytes, to_bytes
 from kleene.spark.slot import named
 from kleene.spark.streaming.event_time import Pace
@@ -45,8 +46,10 @@ FAR = 400 * 24 * 3600 * 1000
 _ARRIVING = PACKED.append(pa.field("at", pa.timestamp("us", "UTC")))
 
 
-def waits_for_the_end(query: BoundQuery) -> bool:
+def waits_for_the_end(query: AnyBoundQuery) -> bool:
     """Whether something is decided when a window closes that time does not close."""
+    if not isinstance(query, BoundQuery):
+        return False
     if query.window is not None and not query.window.events:
         return False
     return query.timeouts is not None or plan_query(query).has_negated_end

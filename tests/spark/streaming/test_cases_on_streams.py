@@ -16,7 +16,7 @@ from tests.spark.streaming.sharing import BOUNDED, run_on_stream, waits_for_the_
 from tests.spark.test_cases_on_spark import CASES, frames
 
 from kleene.errors import CATALOGUE, NotOnStreams
-from kleene.pattern.query import Query
+from kleene.queries.any_query import AnyQuery, read_query
 from kleene.testing.case_check import Observed, check_case
 from kleene.testing.cases import Case
 
@@ -79,11 +79,11 @@ def answers(
     return answer
 
 
-def prepared(spark: SparkSession, case: Case) -> tuple[Query, PreparedStream, frozenset[str]] | Exception:
+def prepared(spark: SparkSession, case: Case) -> tuple[AnyQuery, PreparedStream, frozenset[str]] | Exception:
     """The case's result is that of its last query; those before feed it."""
     from kleene.spark.streaming.preparing import prepare_stream
 
-    queries = [Query(text, params=case.params) for text in case.queries]
+    queries = [read_query(text, params=case.params) for text in case.queries]
     schema = schema_of(case)
     try:
         events = frames(spark, case, schema)

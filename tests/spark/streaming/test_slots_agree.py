@@ -20,6 +20,7 @@ from tests.soaking import least, rounds
 from tests.spark.streaming.driving import FAR, OUTPUTS, Slot
 
 from kleene.composition.query_graph import QueryGraph
+from kleene.engine.any_engine import engine_for
 from kleene.engine.compiling import why_not_compiled
 from kleene.engine.engine import Engine
 from kleene.engine.intake.timeline import bad_rows, integers
@@ -57,7 +58,7 @@ class Drawn:
         made: Any = evaluate(table, [self.query], schema=self.schema, settings=settings)
         if self.waits_for_events:
             whole = {kind: content(getattr(made, kind)) for kind in OUTPUTS}
-            made = Engine(work_of(self, settings).bound[0], settings).process(table, FAR)
+            made = engine_for(work_of(self, settings).bound[0], settings).process(table, FAR)
             assert all(set(content(getattr(made, kind))) <= set(whole[kind]) for kind in OUTPUTS)
         return {kind: sorted(content(getattr(made, kind))) for kind in OUTPUTS}
 
@@ -77,6 +78,7 @@ def drawn_from(draw: random.Random, stratum: str, settings: Settings, counted: C
         table = table if good is None else table.filter(to_arrow(good))
         drawn = Drawn(query, given, table, waits_for_events=False)
         bound = work_of(drawn, settings).bound[0]
+        assert isinstance(bound, BoundQuery)
         check_runs(QueryGraph.of([(0, bound)], table.schema), settings)
     except (UnboundedState, NotOnStreams):
         counted["refused"] += 1

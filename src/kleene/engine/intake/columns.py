@@ -56,13 +56,18 @@ class ColumnStore:
     kinds: Mapping[int, int] = field(default_factory=dict)
 
     @staticmethod
-    def from_table(table: pa.Table, names: Sequence[str], schema: Schema, strings: StringPool) -> ColumnStore:
-        """The named columns; `NotCompilable` when they hold an integer beyond 64 bits."""
+    def from_table(
+        table: pa.Table, names: Sequence[str], schema: Schema, strings: StringPool, spare: tuple[int, int] = (0, 0)
+    ) -> ColumnStore:
+        """The named columns; `NotCompilable` when they hold an integer beyond 64 bits.
+
+        spare   how many more rows the integers and the states have, for the caller to fill
+        """
         columns = column_layout(table.schema, names)
         size = table.num_rows
-        ints = empty((sum(column.type in AS_INTEGERS for column in columns.values()), size), np.int64)
+        ints = empty((sum(column.type in AS_INTEGERS for column in columns.values()) + spare[0], size), np.int64)
         reals = empty((sum(column.type is ValueType.FLOAT for column in columns.values()), size), np.float64)
-        states = empty((len(columns), size), np.uint8)
+        states = empty((len(columns) + spare[1], size), np.uint8)
         states[:] = VALUE
         types = _types(table, schema, strings)
         for name, column in columns.items():

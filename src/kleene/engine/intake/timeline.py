@@ -70,7 +70,7 @@ def order_of(table: pa.Table, schema: Schema) -> Order:
     """The order of a table of events: by end, then by tie-breaker."""
     end = integers(table.column(schema.time))
     start = end if schema.start is None else integers(table.column(schema.start))
-    tie = None if schema.tie_breaker is None else _ranks(table.column(schema.tie_breaker))
+    tie = None if schema.tie_breaker is None else ranks(table.column(schema.tie_breaker))
     if tie is None and bool(np.all(end[1:] > end[:-1])):
         return Order(None, start, end, None, tied=False)
     rows = None
@@ -118,9 +118,9 @@ def canonical_order(rows: pa.Table, start: Ints, step: Ints, schema: Schema, nam
     if not len(places):
         return None
     part = rows.take(to_arrow(places))
-    keys = [_ranks(part.column(name)) for name in sorted(names, reverse=True) if name in part.column_names]
+    keys = [ranks(part.column(name)) for name in sorted(names, reverse=True) if name in part.column_names]
     if schema.constant_type is None:
-        keys.append(_ranks(_as_text(part.column(schema.type))))
+        keys.append(ranks(_as_text(part.column(schema.type))))
     order = np.arange(len(step), dtype=np.int64)
     order[places] = places[np.lexsort((*keys, start[places], step[places]))]
     return order
@@ -135,7 +135,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array([None if v is None else str(v) for v in python_values(column)], pa.string())])
 
 
-def _ranks(column: pa.ChunkedArray) -> Ints:
+def ranks(column: pa.ChunkedArray) -> Ints:
     """Any column as integers in the same order, NULL first; NaN counts as the least number."""
     kind = column.type
     if pa.types.is_dictionary(kind):

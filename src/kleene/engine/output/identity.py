@@ -111,14 +111,25 @@ def _distinct(steps: Ints, low: int, high: int) -> Ints:
 
 def match_ids(query: BoundQuery, selected: Selected, hashes: Hashes) -> pa.Array:
     """The ids of matches, given the hashes of their events."""
-    size = selected.size
-    folds = empty((2, size), np.uint64)
-    folds[:] = np.array([[bytes_hash(query.digest) ^ lane] for lane in LANES], np.uint64)
+    folds = begun_folds(query.digest, selected.size)
     for place, component in enumerate(query.positives, 1):
         if component.kind is ComponentKind.SINGLE:
             fold_singles(folds, place, selected.singles[component.variable], hashes)
         else:
             fold_lists(folds, place, *selected.lists[component.variable], hashes)
+    return ids_of(folds)
+
+
+def begun_folds(digest: bytes, size: int) -> Hashes:
+    """[lane, match]: what the ids of a query's matches are folded from."""
+    folds = empty((2, size), np.uint64)
+    folds[:] = np.array([[bytes_hash(digest) ^ lane] for lane in LANES], np.uint64)
+    return folds
+
+
+def ids_of(folds: Hashes) -> pa.Array:
+    """The ids of matches as texts."""
+    size = folds.shape[1]
     digits = empty(4 * size, np.uint64)
     hexadecimal(folds, digits)
     offsets = np.arange(0, 32 * size + 1, 32, dtype=np.int32)

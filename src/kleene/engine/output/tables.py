@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from kleene.engine.executors.windows import NEVER
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.strings import StringPool
+from kleene.engine.intake.timeline import ranks
 from kleene.engine.output.gathering import Columns, constant, time_column
 from kleene.engine.output.identity import match_ids, used_hashes
 from kleene.engine.output.matches import Matches
@@ -22,7 +23,7 @@ from kleene.frames.results import result_schema, timeout_schema
 from kleene.kernels.expression import Ints
 from kleene.pattern.expressions import Whole
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENTS, IDENTITY, LAST_TIE
+from kleene.pattern.schema import EVENTS, FIRST_TIE, IDENTITY, LAST_TIE
 
 # Columns are built in pieces of so many references, so that offsets of 32 bits are enough for the strings in them.
 PIECE = 1 << 24
@@ -48,7 +49,7 @@ def match_table(
                 arrays[column.name] = _variable(columns, selected, column.value.variable, schema, column.name)
         arrays |= returned.columns(selected)
         if query.listed:
-            arrays |= _listed(query, columns, matches.take(part.order), schema)
+            arrays |= _listed(query, columns, matches.take(part.order), spans, schema)
         pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
     return pa.concat_tables(pieces)
 
@@ -120,8 +121,10 @@ def _variable(
     return columns.event_lists(*selected.lists[variable], kind)
 
 
-def _listed(query: BoundQuery, columns: Columns, matches: Matches, schema: pa.Schema) -> dict[str, pa.Array]:
-    """All events of each match in a list, and the tie-breaker of its last one where the schema has it."""
+def _listed(
+    query: BoundQuery, columns: Columns, matches: Matches, spans: Spans, schema: pa.Schema
+) -> dict[str, pa.Array]:
+    """All events of each match in a list, and the tie-breakers of the first and last where the schema has them."""
     kind = schema.field(EVENTS).type
     item = kind.value_type
     names = pa.array([component.variable for component in query.positives], pa.string())
@@ -137,7 +140,16 @@ def _listed(query: BoundQuery, columns: Columns, matches: Matches, schema: pa.Sc
     if LAST_TIE in schema.names:
         tie = str(query.schema.tie_breaker)
         arrays[LAST_TIE] = columns.take(tie, matches.latest.astype(np.int32), absent=False)
+        first = _first(matches, spans.start, ranks(columns.table.column(tie)))
+        arrays[FIRST_TIE] = columns.take(tie, first.astype(np.int32), absent=False)
     return arrays
+
+
+def _first(matches: Matches, starts: Ints, ties: Ints) -> Ints:
+    """[match]: the event that starts first; of several, that with the least tie-breaker."""
+    match_of = np.repeat(np.arange(len(matches)), np.diff(matches.offsets))
+    order = np.lexsort((ties[matches.events], starts[matches.events], match_of))
+    return matches.events[order][matches.offsets[:-1]]
 
 
 def _reached(selected: Selected) -> Ints:

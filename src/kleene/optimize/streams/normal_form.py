@@ -1,7 +1,4 @@
-"""Chains of unary operations, steps of folds included, as `π ∘ α ∘ ρ ∘ σ` (CESAR §3.4, Theorem 3).
-
-Where a test for NULL of what α computes stays above it (`push_filter`), the chain keeps that σ and what stands above.
-"""
+"""Chains of unary operations, steps of folds included, as `π ∘ α ∘ ρ ∘ σ` (CESAR §3.4, Theorem 3)."""
 
 from __future__ import annotations
 

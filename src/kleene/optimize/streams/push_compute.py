@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from kleene.algebra.nodes import Compute, Node, Project
 from kleene.optimize.streams.rewriting import computed
+from kleene.optimize.streams.substitution import attribute, substituted, typed
 
 
 def push_compute(node: Node) -> Node | None:
     match node:
-        case Compute(Project(operand, _), assignments, schema):
-            return Project(computed(operand, assignments), schema)
+        case Compute(Project(operand, kept), assignments, schema):
+            types = dict(operand.schema.attributes)
+            before = {name: typed(attribute(name, types), kind) for name, kind in kept.attributes}
+            values = ((name, substituted(value, before)) for name, value in assignments)
+            return Project(computed(operand, values), schema)
     return None

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from kleene.algebra.nodes import AttributeName
-from kleene.pattern.expressions import Attribute, Clause, Node, Value, Which
-from kleene.pattern.interning import Interned, field_names
+from kleene.pattern.expressions import Assigned, Attribute, Clause, Constant, Node, Value, Which
+from kleene.pattern.rewriting import rewritten
+from kleene.pattern.types import ValueType
 
 N = TypeVar("N", bound=Node)
 
 
 def substituted(node: N, values: Mapping[AttributeName, Value]) -> N:
     """The same expression of what stands for its attributes; `x.last` is fixed where its event came, and stays."""
-    if isinstance(node, Attribute):
-        present = node.which is not Which.OVERWRITTEN
-        return cast(N, values.get((node.variable, node.attribute), node)) if present else node
-    kind: type[Interned] = type(node)
-    fields = {name: getattr(node, name) for name in field_names(kind)}
-    changed = {name: _substituted(value, values) for name, value in fields.items()}
-    return node if changed == fields else replace(node, **changed)
 
+    def stands_for(part: Node) -> Node | None:
+        if not isinstance(part, Attribute):
+            return None
+        return part if part.which is Which.OVERWRITTEN else values.get((part.variable, part.attribute), part)
 
-def _substituted(value: Any, values: Mapping[AttributeName, Value]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_substituted(child, values) for child in value)
-    return substituted(cast(Node, value), values) if isinstance(value, Interned) else value
+    return rewritten(node, stands_for)
 
 
 def all_substituted(clauses: tuple[Clause, ...], values: Mapping[AttributeName, Value]) -> tuple[Clause, ...]:
     return tuple(substituted(clause, values) for clause in clauses)
 
 
-def attribute(name: AttributeName, like: Mapping[AttributeName, Any]) -> Attribute:
+def attribute(name: AttributeName, like: Mapping[AttributeName, ValueType]) -> Attribute:
     """A reference to an attribute of a stream with these types."""
     return Attribute(name[0], Which.SINGLE, name[1], like[name])
+
+
+def assigned(value: Value) -> Value:
+    """A value as α assigns it: arithmetic without a result is NULL. What is plainly there needs no care."""
+    return value if isinstance(value, Attribute | Constant | Assigned) else Assigned(value, value.type)
+
+
+def typed(value: Value, kind: ValueType) -> Value:
+    """A value as an attribute of this type has it: an integer is a real in a stream of reals."""
+    return Assigned(value, kind) if kind is ValueType.FLOAT and value.type is not ValueType.FLOAT else value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from kleene.errors import QueryError
-from kleene.pattern.query import BoundQuery
+from kleene.queries.any_query import AnyBoundQuery
 from kleene.spark.batch import OnEvents
 from kleene.spark.pipeline.columns import check_columns, is_one_stream
 from kleene.spark.pipeline.kafka import with_connector
@@ -50,7 +50,7 @@ class OnData(Generic[Source, Run]):
     run: Run
 
     @property
-    def queries(self) -> tuple[BoundQuery, ...]:
+    def queries(self) -> tuple[AnyBoundQuery, ...]:
         return self.run.queries
 
     @property

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from kleene.errors import SourceColumn, UnknownName, did_you_mean
 from kleene.frames.streams import reads
-from kleene.pattern.feeding import streams_made
 from kleene.pattern.schema import Schema
 from kleene.spark.pipeline.reading import Pipeline
 
@@ -40,7 +39,7 @@ def _typed(columns: Columns, schema: Schema) -> set[str]:
 
 
 def _check_reads(pipeline: Pipeline, columns: Columns, schema: Schema, used: set[str]) -> None:
-    query_streams = {name for query in pipeline.queries for name in streams_made(query)}
+    query_streams = {name for query in pipeline.queries for name in query.tree.makes}
     for number, query in enumerate(pipeline.queries):
         for name in reads([query], schema):
             if name in columns or name in query_streams or (name in schema.types and used):

@@ -23,12 +23,12 @@ from kleene.errors import (
 )
 from kleene.frames.text_files import neighbour, read_text
 from kleene.optimize.rules import ALL_RULES
-from kleene.pattern.feeding import declared_together
-from kleene.pattern.parameters import parameters_of
-from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.secrets import is_secret
 from kleene.plan.settings import Exchange, Settings, from_plain
+from kleene.queries.any_query import AnyQuery, read_query
+from kleene.queries.feeding import declared_together
+from kleene.queries.parameters import parameters_of
 from kleene.spark.pipeline.model import OF_RUNNING, PARTS, PipelineModel, keys_of
 from kleene.spark.pipeline.stream_checks import check_stream
 from kleene.spark.pipeline.toml_positions import Path
@@ -57,7 +57,7 @@ class Pipeline:
     sheet: TomlSource
     # Relative paths start here.
     folder: File
-    queries: tuple[Query, ...]
+    queries: tuple[AnyQuery, ...]
     schema: Schema
     settings: Settings
 
@@ -216,8 +216,8 @@ def _schema(model: PipelineModel, sheet: TomlSource) -> Schema:
     return Schema(**plain, types=given.types, classes=given.classes, tick=given.tick)
 
 
-def _queries(model: PipelineModel, sheet: TomlSource, folder: File) -> tuple[Query, ...]:
-    queries: list[Query] = []
+def _queries(model: PipelineModel, sheet: TomlSource, folder: File) -> tuple[AnyQuery, ...]:
+    queries: list[AnyQuery] = []
     for place, entry in enumerate(model.queries):
         name = entry.name or File(entry.file or "").stem
         if any(query.name == name for query in queries):
@@ -227,7 +227,7 @@ def _queries(model: PipelineModel, sheet: TomlSource, folder: File) -> tuple[Que
             text, origin = entry.text or "", f"{sheet.origin}: query `{name}`"
         else:
             text, origin = _query_file(sheet, place, folder / entry.file), str(folder / entry.file)
-        queries.append(Query(text, name, dict(entry.params), origin=origin))
+        queries.append(read_query(text, name, entry.params, origin=origin))
     return tuple(queries)
 
 
@@ -238,7 +238,7 @@ def _query_file(sheet: TomlSource, place: int, file: File) -> str:
     return read_text(file)
 
 
-def _parsed(model: PipelineModel, sheet: TomlSource, queries: tuple[Query, ...]) -> Schema:
+def _parsed(model: PipelineModel, sheet: TomlSource, queries: tuple[AnyQuery, ...]) -> Schema:
     """The schema with what the queries declare; a query that cannot be parsed is wrong before Spark starts."""
     schema = _schema(model, sheet)
     try:

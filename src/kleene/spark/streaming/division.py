@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions
 
 from kleene.frames.results import shown
-from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Exchange
+from kleene.queries.any_query import AnyBoundQuery
 from kleene.spark.division import Leg, columns_of, group_of, say, served_by, shuffle_partitions, slot_of, wanted_by
 from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
@@ -40,7 +40,7 @@ def bad_columns(events: Numbered) -> tuple[str, ...]:
     return ("source", "place", *BAD_COLUMNS) if events.along else BAD_COLUMNS
 
 
-def stream_routes(queries: Sequence[BoundQuery], routes: Sequence[Route]) -> tuple[Route, ...]:
+def stream_routes(queries: Sequence[AnyBoundQuery], routes: Sequence[Route]) -> tuple[Route, ...]:
     """As events of a batch are divided, but time is not cut: a slice would be a stream that ends."""
     return tuple(
         OneTask(f"`{query.name}` has no key that divides a stream") if isinstance(route, ByTime) else route
@@ -50,7 +50,7 @@ def stream_routes(queries: Sequence[BoundQuery], routes: Sequence[Route]) -> tup
 
 def divide_stream(
     events: Numbered,
-    queries: Sequence[BoundQuery],
+    queries: Sequence[AnyBoundQuery],
     routes: Sequence[Route],
     exchange: Exchange,
     wrong: Column,

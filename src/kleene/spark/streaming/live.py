@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql import functions
 
 from kleene.errors import NoSuchEvents
-from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
-from kleene.pattern.unseen import unseen_types
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyQuery
+from kleene.queries.unseen import unseen_types
 from kleene.spark.batch import OnEvents, is_large
 from kleene.spark.batch_run import BatchRun
 from kleene.spark.interpreter import fit_interpreter, in_tasks
@@ -40,7 +40,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 def live(
-    events: Events, queries: Sequence[Query], *, schema: Schema | None = None, settings: Settings | None = None
+    events: Events, queries: Sequence[AnyQuery], *, schema: Schema | None = None, settings: Settings | None = None
 ) -> Live:
     """Bind queries to a stream; a wrong query or one that cannot run on a stream is raised here."""
     return Live(events, queries, schema, settings or Settings())
@@ -54,7 +54,7 @@ class Live(OnEvents):
     def __init__(
         self,
         events: Events,
-        queries: Sequence[Query],
+        queries: Sequence[AnyQuery],
         schema: Schema | None,
         settings: Settings,
         *,

@@ -22,7 +22,7 @@ from kleene.composition.graph_run import GraphRun
 from kleene.frames.arrow import as_integers
 from kleene.frames.numbers import to_arrow
 from kleene.frames.type_names import types_among
-from kleene.pattern.meaning import meaning_of
+from kleene.queries.meaning import meaning_of
 from kleene.spark.slot import OutputChunk, SlotGroup, TaskContext, new_run, output_chunks, types_seen
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.segments import (

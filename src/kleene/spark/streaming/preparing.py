@@ -11,12 +11,12 @@ from pyspark.sql import functions
 
 from kleene.composition.query_graph import QueryGraph, QueryNode
 from kleene.composition.reference_run import check_evaluated_again
-from kleene.engine.engine import Engine, check_bounded
+from kleene.engine.any_engine import check_bounded
 from kleene.errors import NotOnStreams
 from kleene.evaluation import warn_of_reference
-from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyQuery
 from kleene.spark.batch import Prepared, bind, stream_names, why_bad
 from kleene.spark.compiling import compile_beside
 from kleene.spark.numbered import UNREADABLE, Numbered
@@ -54,7 +54,7 @@ class PreparedStream(Prepared):
 
 def prepare_stream(
     events: DataFrame | Mapping[str, DataFrame],
-    queries: Sequence[Query],
+    queries: Sequence[AnyQuery],
     *,
     schema: Schema | None,
     several: bool,
@@ -107,7 +107,7 @@ def check_runs(graph: QueryGraph, settings: Settings) -> None:
         if node.number in on_reference:
             check_evaluated_again(node, settings.budget, on_reference[node.number])
         elif settings.budget.state_bytes is None:
-            check_bounded(node.runs, Engine(node.runs, settings).plan)
+            check_bounded(node.runs, settings)
     warn_of_reference(graph)
 
 

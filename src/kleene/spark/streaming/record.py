@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kleene.durable import make_folder, sync_names
 from kleene.errors import BadSnapshot, UnreadableFile
 from kleene.frames.atomic import replacing
-from kleene.pattern.meaning import first_change, is_meaning, is_whole, meaning_of
+from kleene.queries.meaning import first_change, is_meaning, is_whole, meaning_of
 from kleene.spark.streaming.segments import MEANING_HINT, VERSION
 
 if TYPE_CHECKING:

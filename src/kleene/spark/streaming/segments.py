@@ -21,8 +21,8 @@ from kleene.engine.state.state_contract import check_events
 from kleene.errors import BadSnapshot
 from kleene.frames.arrow import fitted
 from kleene.frames.kept_tables import read_table
-from kleene.pattern.meaning import first_change, is_meaning, is_whole
 from kleene.pattern.schema import Schema
+from kleene.queries.meaning import first_change, is_meaning, is_whole
 
 VERSION = 1
 # Magic, version, checksum of everything that follows; as long as Arrow's numbers, which stay aligned behind it.

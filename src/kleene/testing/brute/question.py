@@ -179,7 +179,9 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def ask(text: str, stream: BruteStream, params: Mapping[str, Any] | None) -> Question:
-    return Question(parse(text), stream, params or {})
+    query = parse(text)
+    assert isinstance(query, tree.Query), "a pattern"
+    return Question(query, stream, params or {})
 
 
 def line_of(shape: Shape, parts: Sequence[Shape]) -> tuple[BrutePlace, ...]:

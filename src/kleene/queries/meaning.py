@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
 from kleene.pattern.clock import Clock, ClockKind
-from kleene.pattern.query import BoundQuery
 from kleene.pattern.types import ValueType
+from kleene.queries.any_query import AnyBoundQuery
 
 _SECOND = 1_000_000_000
 # How a role of a column is called in a message.
@@ -19,7 +19,7 @@ _ROLES = {"time": "time column", "start": "start column", "tie_breaker": "tie-br
 _NOT_KNOWN = (ValueType.UNKNOWN, ValueType.NULL)
 
 
-def meaning_of(query: BoundQuery) -> dict[str, Any]:
+def meaning_of(query: AnyBoundQuery) -> dict[str, Any]:
     """The roles of columns, how time is counted, the types of the columns, and the output, as plain values."""
     schema = query.schema
     columns = schema.columns or {}

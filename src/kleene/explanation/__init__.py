@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from kleene.algebra.query import StreamQuery
 from kleene.optimize.idle_rules import idle_rules
 from kleene.optimize.planner import plan_query
 from kleene.optimize.rules import LINE_RULES, TREE_RULES
 from kleene.pattern.explaining import explanation
-from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.plan.explain import plan_text
 from kleene.plan.mermaid import plan_mermaid
 from kleene.plan.physical import Plan
 from kleene.plan.settings import Settings
 from kleene.plan.trees import TreePlan
+from kleene.queries.any_query import AnyBoundQuery, AnyQuery
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +51,7 @@ class Explanation:
 
 
 def explain_query(
-    query: Query,
+    query: AnyQuery,
     *,
     schema: Schema | None = None,
     events: Any = None,
@@ -62,10 +64,14 @@ def explain_query(
     """
     if analyze:
         _check_analyzable(events)
+    if isinstance(query, StreamQuery):
+        from kleene.explanation.streams import explain_stream
+
+        return Explanation(*explain_stream(query, schema, events, settings or Settings(), analyze=analyze))
     columns: pa.Schema | None = None
     table: pa.Table | None = None
     if events is not None:
-        columns, table, schema = _given(query, events, schema or Schema())
+        columns, table, schema = given_events(query, events, schema or Schema())
     bound = query.bind(schema, checking=not analyze)
     open_ones = sorted(name for name in query.parameters if name not in query.params)
     used = settings or Settings()
@@ -84,16 +90,22 @@ def explain_query(
     seen = (None, ()) if ran is None else (ran.measured, ran.counted)
     lines += [f"  {line}".rstrip() for line in plan_text(plan, *_rules(bound, plan, used), *seen)]
     if columns is not None:
-        lines += _on_spark(bound, columns, events, used)
-    if open_ones:
-        named = ", ".join(f":{name}" for name in open_ones)
-        lines += ["", f"  It cannot run yet: {named} {'has' if len(open_ones) == 1 else 'have'} no value."]
+        lines += on_spark_lines(bound, columns, events, used)
+    lines += without_values(open_ones)
     if ran is not None:
         lines += ["", *(f"  {line}" for line in ran.lines)]
     return Explanation("\n".join(lines), plan_mermaid(plan))
 
 
-def _given(query: Query, events: Any, schema: Schema) -> tuple[pa.Schema, pa.Table | None, Schema]:
+def without_values(names: Sequence[str]) -> list[str]:
+    """What is said of parameters without values."""
+    if not names:
+        return []
+    named = ", ".join(f":{name}" for name in names)
+    return ["", f"  It cannot run yet: {named} {'has' if len(names) == 1 else 'have'} no value."]
+
+
+def given_events(query: AnyQuery, events: Any, schema: Schema) -> tuple[pa.Schema, pa.Table | None, Schema]:
     """The columns of events, their table where they are in this process, and the schema of these columns."""
     from kleene.frames.arrow import schema_on
     from kleene.frames.kinds import on_spark
@@ -146,7 +158,7 @@ def _check_analyzable(events: Any) -> None:
         )
 
 
-def _on_spark(query: BoundQuery, columns: pa.Schema, events: Any, settings: Settings) -> list[str]:
+def on_spark_lines(query: AnyBoundQuery, columns: pa.Schema, events: Any, settings: Settings) -> list[str]:
     """How Spark would divide the events, where it is to run there."""
     from kleene.frames.kinds import on_spark
 

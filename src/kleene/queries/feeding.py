@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kleene.errors import CompositionCycle, QueryError, UnknownKind
+from kleene.errors import CompositionCycle, QueryError, Span, UnknownKind
 from kleene.lang import tree
 from kleene.lang.format import format_declaration
-from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
+from kleene.queries.any_query import AnyBoundQuery, AnyQuery
 
 # A query with its place among those that were given.
-Placed = tuple[int, BoundQuery]
+Placed = tuple[int, AnyBoundQuery]
 
 
-def declared_together(schema: Schema, queries: Sequence[Query]) -> Schema:
+def declared_together(schema: Schema, queries: Sequence[AnyQuery]) -> Schema:
     """The schema with everything that queries declare; each may declare the stream that all of them read.
 
     What contradicts an earlier declaration is an error.
@@ -31,7 +31,7 @@ def declared_together(schema: Schema, queries: Sequence[Query]) -> Schema:
     return schema.declaring(list(declarations.values()))
 
 
-def types_read(query: Query, schema: Schema) -> tuple[str, ...]:
+def types_read(query: AnyQuery, schema: Schema) -> tuple[str, ...]:
     """The event types that a query names, classes resolved."""
     names: dict[str, None] = {}
     for name in query.inputs:
@@ -40,19 +40,13 @@ def types_read(query: Query, schema: Schema) -> tuple[str, ...]:
     return tuple(names)
 
 
-def streams_made(query: Query) -> tuple[str, ...]:
-    """The streams that a query makes: of its matches (RETURN … INTO) and of its timeouts (TIMEOUTS INTO)."""
-    returns = query.tree.returns
-    return tuple(name for name in (None if returns is None else returns.into, query.tree.timeouts) if name is not None)
-
-
-def in_dependency_order(queries: Sequence[Query], schema: Schema) -> list[tuple[int, Query]]:
+def in_dependency_order(queries: Sequence[AnyQuery], schema: Schema) -> list[tuple[int, AnyQuery]]:
     """Queries with their numbers, those that make a stream before those that read it; a cycle is an error."""
     if not queries:
         raise UnknownKind("no query was given", hint="pass a query, or a list of at least one")
     makers: dict[str, list[int]] = {}
     for number, query in enumerate(queries):
-        for name in streams_made(query):
+        for name in query.tree.makes:
             makers.setdefault(name, []).append(number)
 
     def inputs_of(number: int) -> Iterator[tuple[str, int]]:
@@ -73,41 +67,45 @@ def in_dependency_order(queries: Sequence[Query], schema: Schema) -> list[tuple[
             elif maker in path:
                 visited = list(path)
                 between = [path[each][0] for each in visited[visited.index(maker) + 1 :]]
-                raise CompositionCycle(f"queries feed each other in a cycle: {' → '.join([stream, *between, stream])}")
+                raise _cycle([stream, *between, stream], queries[number])
             elif maker not in order:
                 path[maker] = stream, inputs_of(maker)
     return [(number, queries[number]) for number in order]
 
 
-def bound_in_order(order: Iterable[tuple[int, Query]], schema: Schema) -> list[Placed]:
+def _cycle(streams: Sequence[str], reader: AnyQuery) -> CompositionCycle:
+    """The error of streams that are made of each other; the reader is the query that names the first of them."""
+    hint = "one of them must read events alone, or streams of queries that read none of these"
+    if len(streams) == 2:
+        hint = "a stream cannot be made of itself: call what the query makes otherwise"
+    error = CompositionCycle(
+        f"queries feed each other in a cycle: {' → '.join(streams)}",
+        place_of_type(reader.tree.body, streams[0]) or place_of_type(reader.tree.declarations, streams[0]),
+        hint,
+    )
+    error.locate(reader.text, reader.origin)
+    return error
+
+
+def place_of_type(part: object, name: str) -> Span | None:
+    """Where a part of a text names a type."""
+    named = (node.span for node in tree.walk(part) if isinstance(node, tree.TypeName) and node.name == name)
+    return next(named, None)
+
+
+def bound_in_order(order: Iterable[tuple[int, AnyQuery]], schema: Schema) -> list[Placed]:
     """Queries in dependency order, each bound to the streams that it reads and to what those before it make."""
     composite_types: dict[str, dict[str, ValueType]] = {}
     bound = []
     for place, query in order:
         one = query.bind(schema.reading(types_read(query, schema)).adding_types(composite_types))
-        for name, columns in types_made(one).items():
+        for name, columns in one.made_types.items():
             composite_types[name] = {**composite_types.get(name, {}), **columns}
         bound.append((place, one))
     return bound
 
 
-def types_made(query: BoundQuery) -> dict[str, dict[str, ValueType]]:
-    """The types of the events that a query makes, and their attributes.
-
-    Those of its matches have the columns of RETURN; those of its timeouts the key, and how far the run came.
-    """
-    types: dict[str, dict[str, ValueType]] = {}
-    if query.timeouts is not None:
-        known = query.schema.columns or {}
-        key = {name: known.get(name, ValueType.UNKNOWN) for name in query.partition}
-        types[query.timeouts] = {**key, "reached": ValueType.INT}
-    if query.into is not None:
-        columns = {column.name: column.value.type for column in query.returns or ()}
-        types[query.into] = {**types.get(query.into, {}), **columns}
-    return types
-
-
-def families(queries: Sequence[BoundQuery]) -> list[list[int]]:
+def families(queries: Sequence[AnyBoundQuery]) -> list[list[int]]:
     """Groups of queries, by number, that feed each other directly or through others."""
     # Union-find over queries and streams: the parent of each member; the root of a family is its own parent.
     owners: dict[int | str, int | str] = {}

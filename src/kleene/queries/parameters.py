@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from kleene.errors import UnknownParameter, did_you_mean
 from kleene.lang import tree
-from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
+from kleene.queries.any_query import AnyQuery
 
 
-def check_parameters(queries: Sequence[Query], schema: Schema | None = None) -> None:
+def check_parameters(queries: Sequence[AnyQuery], schema: Schema | None = None) -> None:
     """Raise an error for a value whose parameter is in none of the queries, nor in a class of their schema.
 
+    >>> from kleene.pattern.query import Query
     >>> check_parameters([Query("PATTERN A a WHERE a.x > :low", params={"lows": 5})])
     Traceback (most recent call last):
     kleene.errors.UnknownParameter: error[KL211]: the query has no parameter `:lows`
@@ -26,7 +27,7 @@ def check_parameters(queries: Sequence[Query], schema: Schema | None = None) -> 
             raise UnknownParameter(f"{subject} parameter `:{name}`", hint=hint)
 
 
-def parameters_of(queries: Sequence[Query], schema: Schema | None = None) -> frozenset[str]:
+def parameters_of(queries: Sequence[AnyQuery], schema: Schema | None = None) -> frozenset[str]:
     """The names of the parameters in queries and in the classes of their schema."""
     classes = () if schema is None else tuple(schema.classes.values())
     in_classes = {node.name for node in tree.walk(classes) if isinstance(node, tree.Parameter)}

@@ -1,0 +1,1 @@
+"""The stream algebra on the engine: event automata over batches of Arrow data."""

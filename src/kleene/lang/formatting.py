@@ -1,0 +1,15 @@
+"""Print a query in its own spelling; parsing what is printed gives the same tree again."""
+
+from __future__ import annotations
+
+from kleene.lang import stream_tree
+from kleene.lang.format import format_pattern_query
+from kleene.lang.format_streams import format_stream_query
+from kleene.lang.spellings import ParsedQuery
+
+
+def format_query(query: ParsedQuery) -> str:
+    """One canonical text for all ways to write the same query."""
+    if isinstance(query, stream_tree.StreamQuery):
+        return format_stream_query(query)
+    return format_pattern_query(query)

@@ -1,0 +1,28 @@
+"""The key of a state: equalities between what an instance holds and what an event brings (CESAR §4.3, the AI-index)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kleene.algebra.nodes import AttributeName
+from kleene.pattern.expressions import Attribute, Clause, Comparison, Which
+
+
+def keys_of(condition: Iterable[Clause]) -> tuple[tuple[AttributeName, Attribute], ...]:
+    """The attributes of an instance that must equal attributes of the event, with these."""
+    keys: dict[tuple[AttributeName, Attribute], None] = {}
+    for clause in condition:
+        key = equality(clause)
+        if key is not None:
+            keys[key] = None
+    return tuple(keys)
+
+
+def equality(clause: Clause) -> tuple[AttributeName, Attribute] | None:
+    """The attribute of an instance and that of the event which a clause compares for equality."""
+    match clause.literals:
+        case (Comparison("=", Attribute() as left, Attribute() as right),) if left.type is right.type:
+            for held, brought in ((left, right), (right, left)):
+                if held.which is Which.OVERWRITTEN and brought.which is Which.SINGLE:
+                    return (held.variable, held.attribute), brought
+    return None

@@ -1,0 +1,8 @@
+"""Plans of either algebra."""
+
+from __future__ import annotations
+
+from kleene.plan.physical import Plan
+from kleene.plan.streams import StreamPlan
+
+AnyPlan = Plan | StreamPlan

@@ -1,0 +1,1 @@
+"""Queries of either algebra, patterns and streams: from their texts, and several that run together."""

@@ -1,0 +1,31 @@
+"""A query of either algebra, parsed or bound: a pattern or a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kleene.algebra.query import BoundStreamQuery, StreamQuery
+from kleene.lang import recognise
+from kleene.pattern.query import BoundQuery, Query
+
+AnyQuery = Query | StreamQuery
+AnyBoundQuery = BoundQuery | BoundStreamQuery
+
+# The spellings of the stream algebra; every other one writes patterns.
+STREAM_SPELLINGS = frozenset({"cesar"})
+
+
+def read_query(
+    text: str,
+    name: str | None = None,
+    params: Mapping[str, object] | None = None,
+    spelling: str | None = None,
+    origin: str = "query",
+) -> AnyQuery:
+    """A query of a pattern or of a stream, as its spelling says; it is parsed when its tree is asked for.
+
+    >>> type(read_query("A a ; B b")).__name__, type(read_query("PATTERN A a ; B b")).__name__
+    ('StreamQuery', 'Query')
+    """
+    kind = StreamQuery if (spelling or recognise(text)) in STREAM_SPELLINGS else Query
+    return kind(text, name, dict(params or {}), spelling, origin)
