@@ -22,6 +22,7 @@ from kleene.pattern import Query, Schema
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Settings
+from kleene.queries.any_query import AnyQuery
 from kleene.reference.evaluator import reference_results
 from kleene.testing.generators import GeneratedCase, schema_of
 from kleene.testing.reference_outputs import table_outputs
@@ -39,7 +40,7 @@ MOST_EVENTS, MOST_COMPOSITES = 12, 10
 class Listed:
     """Queries in one run, their events, and what the reference says."""
 
-    queries: tuple[Query, ...]
+    queries: tuple[AnyQuery, ...]
     schema: Schema
     table: pa.Table
     several: bool

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 import pyarrow as pa
+from tests.streams.agreement import table_of
 
 from kleene.algebra.names import show
 from kleene.algebra.nodes import AttributeName, StreamSchema
@@ -20,7 +21,6 @@ from kleene.queries.any_query import AnyQuery, read_query
 from kleene.testing.generators.streams import COLUMNS, GeneratedStreamCase, random_stream_case
 from kleene.testing.reference_outputs import table_outputs
 
-_ARROW = {"type": pa.string(), "s": pa.string(), "y": pa.float64()}
 # Past so many composite events the reference takes too long.
 _MOST = 60
 
@@ -55,49 +55,46 @@ def random_family(rng: Random) -> Family | None:
     if rng.random() < 0.4:
         queries.append(Query(_between(rng, number), "between"))
         queries[0] = read_query(reader.replace("P p", "R p"), "reader")
-    return _family(queries, schema, table)
+    try:
+        return _family(queries, schema, table)
+    except KleeneError:
+        return None
 
 
 def keyed_family(rng: Random) -> Family | None:
-    """A family whose events are divided by one key, which has other names here and there."""
+    """A family whose events are divided by one key, which has other names in places; None when it makes too much."""
     table, schema = _input(random_stream_case(rng))
     maker = rng.choice(
         [
-            "ρ{a.k ↦ key, b.x ↦ v} ∘ π{a.k, b.x}(A a ;{a.k = b.k} B b)",
-            "ρ{a.k ↦ key, b.x ↦ v} ∘ π{a.k, b.x}(μ{σ{b.x >= b.x.last}, a.k = b.k}(A a, B b))",
-            "ρ{a.k ↦ key, c.x ↦ v} ∘ π{a.k, c.x}(A a ;{b.k = a.k AND c.k = a.k} (B b ;{b.k = c.k} A c))",
+            "ρ{a.k ↦ who, b.x ↦ v} ∘ π{a.k, b.x}(A a ;{a.k = b.k} B b)",
+            "ρ{a.k ↦ who, b.x ↦ v} ∘ π{a.k, b.x}(μ{σ{b.x >= b.x.last}, a.k = b.k}(A a, B b))",
+            "ρ{a.k ↦ who, c.x ↦ v} ∘ π{a.k, c.x}(A a ;{b.k = a.k AND c.k = a.k} (B b ;{b.k = c.k} A c))",
         ]
     )
     reader = rng.choice(
         [
-            "PATTERN P p ; A c WHERE p.key = c.k WITHIN 9",
-            "σ{c.x > p.v}(P p ;{c.k = p.key} B c)",
-            "P p ;{p.key = q.key AND DUR <= 20} P q",
+            "PATTERN P p ; A c WHERE p.who = c.k WITHIN 9",
+            "σ{c.x > p.v}(P p ;{c.k = p.who} B c)",
+            "P p ;{p.who = q.who AND DUR <= 20} P q",
         ]
     )
     return _family([read_query(reader, "reader"), read_query(f"{maker} publish P", "maker")], schema, table)
 
 
 def bounded_stream(rng: Random) -> Family | None:
-    """One query whose results last for a limited time."""
+    """One query whose results last for a limited time; None when it makes too much."""
     case = random_stream_case(rng, linear_plus=True)
     table, schema = _input(case)
     return _family([read_query(f"σ{{DUR <= {rng.randint(2, 9)}}}({case.text})", "reader")], schema, table)
 
 
 def _input(case: GeneratedStreamCase) -> tuple[pa.Table, Schema]:
-    roles = [name for name in (case.start, case.tie_breaker) if name is not None]
-    columns = [(name, _ARROW.get(name, pa.int64())) for name in ("type", "ts", *COLUMNS, *roles)]
-    table = pa.Table.from_pylist(case.rows, schema=pa.schema(columns))
-    return table, Schema(start=case.start, tie_breaker=case.tie_breaker)
+    return table_of(case, case.rows), Schema(start=case.start, tie_breaker=case.tie_breaker)
 
 
 def _family(queries: Sequence[AnyQuery], schema: Schema, table: pa.Table) -> Family | None:
-    try:
-        expected = table_outputs(table, queries, schema=schema)
-        many = table_outputs(table, queries, schema=schema, several=True).matches.num_rows
-    except KleeneError:
-        return None
+    expected = table_outputs(table, queries, schema=schema)
+    many = table_outputs(table, queries, schema=schema, several=True).matches.num_rows
     return None if many > _MOST else Family(tuple(queries), schema, table, expected)
 
 

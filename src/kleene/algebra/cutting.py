@@ -27,7 +27,7 @@ from kleene.pattern.schema import private
 
 def cut(query: BoundStreamQuery) -> tuple[BoundStreamQuery, ...]:
     """The linear-plus queries that a query is made of, makers before readers; the last one is the query itself."""
-    cutter = _Cutter(query)
+    cutter = Cutter(query)
     root = cutter.linear_plus(query.root)
     return *cutter.streams.values(), replace(query, root=root, schema=cutter.schema)
 
@@ -44,7 +44,9 @@ def part_columns(node: Node) -> tuple[tuple[AttributeName, str], ...]:
 
 
 @dataclass
-class _Cutter:
+class Cutter:
+    """Cuts the parts of one query, and keeps the streams that they become."""
+
     query: BoundStreamQuery
 
     def __post_init__(self) -> None:
@@ -72,8 +74,10 @@ class _Cutter:
         names_last = isinstance(node, Filter) and any(map(reads_last, node.condition))
         if isinstance(node, Unary) and not names_last:
             return replace(node, operand=self._as_base(node.operand))
-        if isinstance(node, StreamSource):
-            return node
+        return node if isinstance(node, StreamSource) else self._resubscribed(node)
+
+    def _resubscribed(self, node: Node) -> StreamSource:
+        """A part read from its own stream."""
         name = part_name(node)
         if name not in self.streams:
             root = self.linear_plus(node)

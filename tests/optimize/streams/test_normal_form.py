@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
-from tests.algebra.test_agreement import drawn
 from tests.soaking import rounds
+from tests.streams.agreement import pairs_of
 
 from kleene.algebra.nodes import Compute, Filter, Fold, Project, Rename, chain, walk
 from kleene.algebra.printing import print_stream
 from kleene.algebra.query import StreamQuery
 from kleene.optimize.streams.normal_form import RULES, normal_form
-from kleene.pattern.expressions import IsNull
 from kleene.pattern.schema import Schema
 from kleene.reference.streams import StreamEvaluator
-from kleene.testing.generators.streams import random_stream_case
 
 SCHEMA = Schema(columns={"type": "string", "ts": "int", "k": "int", "x": "int", "y": "float", "s": "string"})
 TEXTS = [block.strip().splitlines() for block in Path(__file__).with_name("rules.txt").read_text().split("\n\n")]
@@ -37,19 +34,17 @@ def test_every_rule_has_a_text() -> None:
 def test_the_normal_form_is_the_same_stream(record_property: Any) -> None:
     changed = results = 0
     for seed in range(rounds(6_000)):
-        query, timeline = drawn(random_stream_case(Random(f"normal form {seed}")))
-        normal = normal_form(query.root)
-        assert normal.schema is query.root.schema
-        expected = [event.key for event in StreamEvaluator(timeline).evaluate(query.root)]
-        assert [event.key for event in StreamEvaluator(timeline).evaluate(normal)] == expected, print_stream(query.root)
+        pair = next(pairs_of("nested", 20_000 + seed))
+        root = pair.bound.root
+        normal = normal_form(root)
+        assert normal.schema is root.schema
+        expected = sorted(event.key for event in pair.result.events)
+        assert [event.key for event in StreamEvaluator(pair.timeline).evaluate(normal)] == expected, print_stream(root)
         for node in walk(normal):
             for top in (node, node.step) if isinstance(node, Fold) else (node,):
-                operations, _ = chain(top)
-                # A test for NULL may have to stay where it is.
-                if not any(isinstance(each, IsNull) for each in _literals(operations)):
-                    places = [_PLACES.index(type(operation)) for operation in operations]
-                    assert places == sorted(set(places)), print_stream(top)
-        changed += normal is not query.root
+                places = [_PLACES.index(type(operation)) for operation in chain(top)[0]]
+                assert places == sorted(set(places)), print_stream(top)
+        changed += normal is not root
         results += bool(expected)
     record_property(
         "counted", f"normal form = stream: {rounds(6_000)} streams, {changed} changed, {results} with results"
@@ -57,13 +52,8 @@ def test_the_normal_form_is_the_same_stream(record_property: Any) -> None:
     assert changed > rounds(6_000) / 5
 
 
-def _literals(operations: list[Any]) -> list[Any]:
-    filters = [operation for operation in operations if isinstance(operation, Filter)]
-    return [literal for each in filters for clause in each.condition for literal in clause.literals]
-
-
 @pytest.mark.slow
 def test_a_printed_stream_is_the_same_stream() -> None:
     for seed in range(rounds(2_000)):
-        query, _ = drawn(random_stream_case(Random(f"printed {seed}")))
+        query = next(pairs_of("nested", 30_000 + seed)).bound
         assert StreamQuery(print_stream(query.root)).bind(query.schema).root is query.root

@@ -46,13 +46,13 @@ KINDS = (random_family, keyed_family, bounded_stream)
 def families(name: str, number: int) -> list[Family]:
     """Random families of every kind, most of which give something."""
     drawn: list[Family] = []
-    seed = 0
-    while len(drawn) < number:
+    for seed in range(40 * number):
         family = KINDS[len(drawn) % len(KINDS)](random.Random(f"{name} {seed}"))
-        seed += 1
         if family is not None and (family.expected.matches.num_rows or seed % 12 == 0):
             drawn.append(family)
-    return drawn
+        if len(drawn) == number:
+            return drawn
+    raise AssertionError(f"only {len(drawn)} families of {number}")
 
 
 def test_families_on_a_slot_agree_with_a_batch(record_property: Callable[[str, object], None]) -> None:
@@ -157,10 +157,11 @@ def test_a_batch_deep_in_the_stream_costs_what_an_early_one_does(
         seconds.append(process_time() - began)
         held.append(slot.metrics()["state_bytes"])
         matches.append(slot.metrics()["matches"])
-    early, deep = sum(seconds[5:15]), sum(seconds[50:])
+    # The quickest of ten, so that other work on the machine does not decide.
+    early, deep = min(seconds[5:15]), min(seconds[50:])
     record_property(
         "counted",
-        f"two chained streams: ten batches cost {early:.2f} s after 3 windows, {deep:.2f} s after 25;"
+        f"two chained streams: a batch costs {1000 * early:.1f} ms after 3 windows, {1000 * deep:.1f} ms after 25;"
         f" state {max(held[5:15]):,} and {max(held[40:]):,} bytes",
     )
     assert deep < 1.2 * early

@@ -55,10 +55,10 @@ def random_stream_case(rng: Random, *, linear_plus: bool = False) -> GeneratedSt
         with suppress(TypeMismatch):
             text = draft.stream(rng.choice((1, 2, 2, 3)))
             bound(text, case.schema)
-            return GeneratedStreamCase(text, _rows(rng, start, tie_breaker), start, tie_breaker)
+            return GeneratedStreamCase(text, random_rows(rng, start, tie_breaker), start, tie_breaker)
 
 
-def _rows(rng: Random, start: str | None, tie_breaker: str | None) -> list[dict[str, Any]]:
+def random_rows(rng: Random, start: str | None, tie_breaker: str | None) -> list[dict[str, Any]]:
     """Few values, so that conditions hold; two of three steps are shared by several events."""
     rows: list[dict[str, Any]] = []
     now = 0
@@ -167,8 +167,9 @@ class _ExpressionDraft:
             operations.append(f"σ{{{self.condition(both, last)}}}")
         numbers = [name for name, kind in both.attributes if kind in _NUMERIC]
         if numbers and self.luck(0.4):
-            name = self.rng.choice(numbers)
-            operations.append(f"α{{{show(name)} ↦ {self.number(both, last)}}}")
+            several = self.rng.sample(numbers, 2 if len(numbers) > 1 and self.luck(0.3) else 1)
+            pairs = ", ".join(f"{show(name)} ↦ {self.number(both, last)}" for name in several)
+            operations.append(f"α{{{pairs}}}")
         self.rng.shuffle(operations)
         return " ∘ ".join(operations) or "ID"
 
@@ -187,8 +188,18 @@ class _ExpressionDraft:
                 if free:
                     text = f"ρ{{{show(self.rng.choice(schema.names))} ↦ {self.rng.choice(free)}}}({text})"
             elif kind == "compute" and any(known in _NUMERIC for _, known in schema.attributes):
-                text = f"α{{{self.rng.choice(_PLAIN)} ↦ {self.number(schema)}}}({text})"
+                text = f"α{{{self.assignments(schema)}}}({text})"
         return text
+
+    def assignments(self, schema: StreamSchema) -> str:
+        """One value, or two at once, of which the second may read what the first overwrites."""
+        first, second = self.rng.sample(_PLAIN, 2)
+        written = f"{first} ↦ {self.number(schema)}"
+        if not self.luck(0.3):
+            return written
+        kind = dict(schema.attributes).get(("", first))
+        value = first if kind in _NUMERIC and self.luck(0.6) else self.number(schema)
+        return f"{written}, {second} ↦ {value}"
 
     # Conditions and values
 
