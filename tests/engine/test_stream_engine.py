@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -107,6 +108,25 @@ def test_a_step_may_make_more_than_there_was_room_for() -> None:
     rows = kleene.match(table, text)
     # Of each key every pair of steps is a result.
     assert rows.num_rows == 200 * 10
+
+
+@pytest.mark.parametrize(
+    ("text", "most"), [("μ{ID, TRUE}(A a, A b)", 158), ("μ{π{b.k}, TRUE}(σ{k = 0}(A b), A b)", 79)]
+)
+def test_ties_under_a_fold_do_not_multiply(
+    text: str, most: int, record_property: Callable[[str, object], None]
+) -> None:
+    """Two simultaneous events at each of 40 steps: equal instances are one, where every path would make 2^40 of them."""
+    table = events(*[("A", ts, k) for ts in range(40) for k in range(2)])
+    run = engine(text, table, Settings(budget=Budget(state_bytes=1 << 20)))
+    waiting = []
+    for ts in range(40):
+        run.process(table.slice(2 * ts, 2), ts + 1)
+        waiting.append(run.alive.runs)
+    record_property(
+        "counted", f"2 ties at each of 40 steps under {text}: {max(waiting)} instances at most, of 2^40 paths"
+    )
+    assert max(waiting) == most
 
 
 # Values -------------------------------------------------------------------------------------------------------------
