@@ -116,7 +116,7 @@ def test_a_step_may_make_more_than_there_was_room_for() -> None:
 def test_ties_under_a_fold_do_not_multiply(
     text: str, most: int, record_property: Callable[[str, object], None]
 ) -> None:
-    """Two simultaneous events at each of 40 steps: equal instances are one, where every path would make 2^40 of them."""
+    """Two simultaneous events at each of 40 steps: equal instances are one, where paths would make 2^40."""
     table = events(*[("A", ts, k) for ts in range(40) for k in range(2)])
     run = engine(text, table, Settings(budget=Budget(state_bytes=1 << 20)))
     waiting = []
