@@ -148,7 +148,7 @@ MUTATIONS = (
     Mutation(
         "kernels/aggregates.py",
         "a sum is twice the last value",
-        "arithmetic.add(held, value)",
+        "arithmetic.add(current, value)",
         "arithmetic.add(value, value)",
         ("skip_till_next_match", "kleene_any"),
     ),

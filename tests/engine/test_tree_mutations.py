@@ -77,8 +77,8 @@ MUTATIONS = (
     Mutation(
         PAIRS,
         "an event fills two places of lists",
-        "kept[whose[1:][twice]] = False",
-        "kept[whose[1:][twice]] = True",
+        "survivors[whose[1:][twice]] = False",
+        "survivors[whose[1:][twice]] = True",
         ("PATTERN A+ a[] & A b",),
     ),
     Mutation(

@@ -54,14 +54,14 @@ def accumulate(
         if function == op.COUNT_EVENTS:
             groups.ints[group, slot] += 1
             continue
-        found = events.states[aggregation.columns[slot], row]
+        event_state = events.states[aggregation.columns[slot], row]
         place = aggregation.places[slot]
         if function == op.COUNT:
-            groups.ints[group, slot] += 1 if found == op.VALUE else 0
+            groups.ints[group, slot] += 1 if event_state == op.VALUE else 0
         elif function > op.NTH:
             _count_to(aggregation, slot, row, events, groups, group)
-        elif found != op.VALUE:
-            groups.states[group, slot] = _without_value(function, found, groups.states[group, slot])
+        elif event_state != op.VALUE:
+            groups.states[group, slot] = _without_value(function, event_state, groups.states[group, slot])
         elif aggregation.kinds[slot] == op.REALS:
             _add_real(function, events.reals[place, row], groups, group, slot)
         else:
@@ -79,7 +79,7 @@ def _count_to(aggregation: Aggregation, slot: int, row: int, events: EventColumn
     Counting stops there, so that runs which differ only in what came later have the same future.
     """
     position, kind = aggregation.functions[slot] - op.NTH, aggregation.kinds[slot]
-    found, place = events.states[aggregation.columns[slot], row], aggregation.places[slot]
+    event_state, place = events.states[aggregation.columns[slot], row], aggregation.places[slot]
     number = groups.ints[group, slot] if kind == op.REALS else np.int64(groups.reals[group, slot])
     if number == position:
         return
@@ -87,10 +87,10 @@ def _count_to(aggregation: Aggregation, slot: int, row: int, events: EventColumn
     if number < position:
         groups.states[group, slot] = op.NULL
     else:
-        groups.states[group, slot] = found
-        if found == op.VALUE and kind == op.REALS:
+        groups.states[group, slot] = event_state
+        if event_state == op.VALUE and kind == op.REALS:
             groups.reals[group, slot] = events.reals[place, row]
-        elif found == op.VALUE:
+        elif event_state == op.VALUE:
             groups.ints[group, slot] = events.ints[place, row]
     if kind == op.REALS:
         groups.ints[group, slot] = number
@@ -99,10 +99,10 @@ def _count_to(aggregation: Aggregation, slot: int, row: int, events: EventColumn
 
 
 @inlined
-def _without_value(function: int, found: int, state: int) -> int:
+def _without_value(function: int, event_state: int, state: int) -> int:
     """The state after an event without a value. No event agrees with NULL, and any agrees with a missing attribute."""
     if function == op.AGREED:
-        return state if found == op.MISSING else op.UNDEFINED
+        return state if event_state == op.MISSING else op.UNDEFINED
     return op.NULL if state == op.MISSING else state
 
 
@@ -110,13 +110,15 @@ def _without_value(function: int, found: int, state: int) -> int:
 def _add_int(function: int, value: int, groups: Groups, group: int, slot: int) -> None:
     state = groups.states[group, slot]
     if state == op.VALUE:
-        held = groups.ints[group, slot]
+        current = groups.ints[group, slot]
         if function == op.SUM:
-            fits, value = arithmetic.add(held, value)
+            fits, value = arithmetic.add(current, value)
             state = op.VALUE if fits else op.UNDEFINED
         elif function == op.AGREED:
-            state = op.VALUE if held == value else op.UNDEFINED
-        elif function == op.FIRST or (function == op.MIN and held < value) or (function == op.MAX and held > value):
+            state = op.VALUE if current == value else op.UNDEFINED
+        elif (
+            function == op.FIRST or (function == op.MIN and current < value) or (function == op.MAX and current > value)
+        ):
             return
     elif state != op.UNDEFINED:
         state = op.VALUE
@@ -141,17 +143,17 @@ def _add_real(function: int, value: float, groups: Groups, group: int, slot: int
     state = groups.states[group, slot]
     if state == op.UNDEFINED:
         return
-    held = groups.reals[group, slot]
+    current = groups.reals[group, slot]
     if function == op.SUM:
         if state == op.VALUE:
-            value = held + value
+            value = current + value
         state = op.VALUE if math.isfinite(value) else op.UNDEFINED
     elif function in (op.MIN, op.MAX):
-        if state == op.VALUE and ((function == op.MIN and held < value) or (function == op.MAX and held > value)):
+        if state == op.VALUE and ((function == op.MIN and current < value) or (function == op.MAX and current > value)):
             return
         state = op.UNDEFINED if math.isnan(value) else op.VALUE
     elif function == op.AGREED:
-        state = op.UNDEFINED if state == op.VALUE and held != value else op.VALUE
+        state = op.UNDEFINED if state == op.VALUE and current != value else op.VALUE
     elif function == op.FIRST and state == op.VALUE:
         return
     else:

@@ -191,8 +191,8 @@ def _follow_edges(node: Int, offer: Offer, time: Timeline, machine: Machine, sco
         if _has_expired(node, event, time, machine, runs):
             continue
         if edge == BEGIN and node != ROOT and machine.after.size:
-            held = runs.nodes[node, EVENT]
-            if is_invalidated(target, event, held, node, time, machine, scope, runs):
+            last_event = runs.nodes[node, EVENT]
+            if is_invalidated(target, event, last_event, node, time, machine, scope, runs):
                 runs.counts[target, STOPPED] += 1
                 continue
         extend(node, target, edge, event, time, machine, scope, runs)

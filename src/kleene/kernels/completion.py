@@ -94,10 +94,10 @@ def _bind_run(node: int, machine: Machine, runs: Runs, bindings: Ints) -> None:
 
 @compiled
 def is_invalidated(
-    state: int,  #  whose begin edge is tested; −1: a complete match
+    state: int,  #       whose begin edge is tested; −1: a complete match
     event: Arrival,
-    held: Int,  #   the event that the run has taken before it
-    group: Int,  #  the run's aggregates
+    last_event: Int,  #  the event that the run has taken before it
+    group: Int,  #       the run's aggregates
     time: Timeline,
     machine: Machine,
     scope: ProgramScope,
@@ -111,7 +111,7 @@ def is_invalidated(
             continue
         floor: Int = np.int64(-1)
         if machine.after[absence] >= 0:
-            left = held if machine.left[absence] < 0 else scope.bindings[0, machine.left[absence]]
+            left = last_event if machine.left[absence] < 0 else scope.bindings[0, machine.left[absence]]
             floor = time.rights[left]
         right = event.number if machine.right[absence] < 0 else scope.bindings[0, machine.right[absence]]
         gap = NegatedGap(absence, floor, time.lefts[right])

@@ -29,7 +29,7 @@ def first_paths(
     """Where each graph's first match begins, [graph + 1], and the nodes of these matches."""
     offsets = np.zeros(node_offsets.size, np.int64)
     out = np.empty(1024, np.int64)
-    found = 0
+    total = 0
     for graph in range(node_offsets.size - 1):
         first = node_offsets[graph]
         size = node_offsets[graph + 1] - first
@@ -78,15 +78,15 @@ def first_paths(
                     standing[number] = node
                     number += 1
                     done = done or complete[node]
-            if found == out.size:
-                grown = np.empty(2 * found, np.int64)
+            if total == out.size:
+                grown = np.empty(2 * total, np.int64)
                 put(out, grown, 0)
                 out = grown
-            out[found] = first + best
-            found += 1
+            out[total] = first + best
+            total += 1
             step += 1
-        offsets[graph + 1] = found
-    return offsets, out[:found]
+        offsets[graph + 1] = total
+    return offsets, out[:total]
 
 
 @inlined

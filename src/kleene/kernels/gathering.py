@@ -31,15 +31,15 @@ def gather_bits(bits: Bytes, first: int, rows: Rows, out: Bytes) -> int:
     """
     clear = 0
     for byte in range(len(out)):
-        made = 0
+        packed_byte = 0
         for place in range(8 * byte, min(8 * byte + 8, len(rows))):
             bit = 0
             if rows[place] >= 0:
                 at = first + rows[place]
                 bit = (np.int64(bits[at >> 3]) >> (at & 7)) & 1
-            made |= bit << (place & 7)
+            packed_byte |= bit << (place & 7)
             clear += 1 - bit
-        out[byte] = made
+        out[byte] = packed_byte
     return clear
 
 
@@ -81,23 +81,23 @@ def by_variable(
     """Take matches apart."""
     out = borrowed(out)
     first, singles, begins, sizes = out.first, out.singles, out.begins, out.sizes
-    for made in range(len(order)):
-        at, stop = offsets[order[made]], offsets[order[made] + 1]
-        first[made] = events[at]
+    for row in range(len(order)):
+        at, stop = offsets[order[row]], offsets[order[row] + 1]
+        first[row] = events[at]
         if not len(sizes) and stop - at == len(places):
             for variable in range(len(places)):
-                singles[variable, made] = events[at + variable]
+                singles[variable, row] = events[at + variable]
             continue
         for variable in range(len(places)):
             place = places[variable]
             if place >= 0:
                 present = at < stop and variables[at] == variable
-                singles[place, made] = events[at] if present else -1
+                singles[place, row] = events[at] if present else -1
                 at += 1 if present else 0
             else:
                 end = run_end(variables, at, stop, variable)
-                begins[-1 - place, made] = at
-                sizes[-1 - place, made] = end - at
+                begins[-1 - place, row] = at
+                sizes[-1 - place, row] = end - at
                 at = end
 
 

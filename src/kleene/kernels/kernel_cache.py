@@ -54,8 +54,8 @@ class _Kernels(CompileResultCacheImpl):  # type: ignore[misc]
         return ((name, kind, (machine_code, entry.as_bitcode())), function, *others, read), bitcode
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        kept, bitcode = payload
-        cres = super().rebuild(target_context, kept)
+        reduced, bitcode = payload
+        cres = super().rebuild(target_context, reduced)
         cres.library._get_module_for_linking = cache(partial(llvm.parse_bitcode, bitcode))
         return cres
 
@@ -70,8 +70,8 @@ class _KernelFiles(IndexDataCacheFile):  # type: ignore[misc]
         return _read_or(None, partial(super().load, key))
 
     def _load_index(self) -> dict[Any, str]:
-        kept: dict[Any, str] = _read_or({}, super()._load_index)
-        return kept
+        index: dict[Any, str] = _read_or({}, super()._load_index)
+        return index
 
 
 def _read_or(nothing: Any, read: Callable[[], Any]) -> Any:
@@ -106,9 +106,9 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
-            kept = self._load_overload(sig, target_context)
-            if kept is not None:
-                return kept
+            overload = self._load_overload(sig, target_context)
+            if overload is not None:
+                return overload
         _observe(self._py_func)
         self._lock.enter_context(_regions(self.folder).locked(self._region))
         return super().load_overload(sig, target_context)
@@ -166,8 +166,8 @@ _IMPORTED = re.compile(r"^from kleene\.kernels(?:\.(\w+)| import (.+))", re.MULT
 def sources(path: Path) -> str:
     """What stands in a kernel's file and in those of the kernels that it imports."""
     text = path.read_text(encoding="utf-8")
-    made = blake2b(text.encode(), digest_size=16)
+    digest = blake2b(text.encode(), digest_size=16)
     for module, listed in _IMPORTED.findall(text):
         for name in [module] if module else re.findall(r"(\w+)(?: as \w+)?", listed):
-            made.update(sources(path.with_name(f"{name}.py")).encode())
-    return made.hexdigest()
+            digest.update(sources(path.with_name(f"{name}.py")).encode())
+    return digest.hexdigest()

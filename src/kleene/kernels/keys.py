@@ -78,9 +78,9 @@ def _fill(codes: npt.NDArray[np.int32], wanted: Flags, out: Ints) -> None:
 def places_of(codes: npt.NDArray[np.int32], wanted: Flags) -> Ints:
     """The rows whose code is wanted, in order."""
     # Arrow's arrays cannot be written to; kernels are compiled once, for those that can.
-    held = codes if codes.flags.writeable else codes.copy()
-    out = np.empty(_count(held, wanted) + 1, np.int64)
-    _fill(held, wanted, out)
+    writeable_codes = codes if codes.flags.writeable else codes.copy()
+    out = np.empty(_count(writeable_codes, wanted) + 1, np.int64)
+    _fill(writeable_codes, wanted, out)
     return out[:-1]
 
 

@@ -46,7 +46,7 @@ def grow(
 ) -> int:
     """Every list that an event ends; the candidate for which there was no room."""
     lists, time, test, scope = borrowed(lists), borrowed(time), borrowed(test), borrowed(scope)
-    aggregation, kept, slots = test.aggregation, test.aggregates, test.slots
+    aggregation, own_slots, slots = test.aggregation, test.aggregates, test.slots
     chosen, groups = scope.bindings, scope.groups
     room = lists.event.size
     for place in range(begin, candidates.size):
@@ -75,8 +75,8 @@ def grow(
                 copy(groups, old, number)
             else:
                 lists.first[number], lists.length[number] = event, 1
-                clear(aggregation, kept, groups, number)
-            accumulate(aggregation, kept, event, scope.events, scope.texts, groups, number)
+                clear(aggregation, own_slots, groups, number)
+            accumulate(aggregation, own_slots, event, scope.events, scope.texts, groups, number)
             lists.number[0] += 1
     return int(candidates.size)
 
@@ -101,15 +101,15 @@ def holds_along(
 ) -> None:
     """Whether a condition on `a[i]` holds for every i > 1."""
     test, scope = borrowed(test), borrowed(scope)
-    aggregation, kept, slots = test.aggregation, test.aggregates, test.slots
+    aggregation, own_slots, slots = test.aggregation, test.aggregates, test.slots
     bindings, groups = scope.bindings, scope.groups
     for row in range(offsets.size - 1):
         out[row] = True
-        clear(aggregation, kept, groups, row)
+        clear(aggregation, own_slots, groups, row)
         for at in range(offsets[row], offsets[row + 1]):
             if at > offsets[row]:
                 bindings[row, slots[0]], bindings[row, slots[1]] = rows[at - 1], rows[at]
                 if not holds(test.program, scope, row, row):
                     out[row] = False
                     break
-            accumulate(aggregation, kept, rows[at], scope.events, scope.texts, groups, row)
+            accumulate(aggregation, own_slots, rows[at], scope.events, scope.texts, groups, row)

@@ -23,13 +23,13 @@ def forget(state: int, keep_groups: Flags, groups: Groups, node: Int) -> None:
 @inlined
 def same_future(new: Int, event: Arrival, plain: Flags, groups: Groups, runs: Runs) -> Int:
     """A node of the same event with the same future as a new one; −1 when there is none, and the new one is noted."""
-    nodes, slots, made, buckets, stamps = runs.nodes, runs.slots, runs.made, runs.buckets, runs.stamps
+    nodes, slots, newest_node, buckets, stamps = runs.nodes, runs.slots, runs.newest_node, runs.buckets, runs.stamps
     fresh, number = event.first_node, event.number
     state = np.int64(nodes[new, STATE])
     if plain[state]:
-        if made[state] >= fresh:
-            return made[state]
-        made[state] = new
+        if newest_node[state] >= fresh:
+            return newest_node[state]
+        newest_node[state] = new
         return np.int32(-1)
     code = np.uint64(state * 1_000_003 + nodes[new, NUMBER])
     for slot in range(slots.shape[1]):

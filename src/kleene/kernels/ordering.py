@@ -107,7 +107,7 @@ def sort_groups(ranked: Ranked, ends: Ints, keys: Ints, order: Ints, scratch: In
     order     [place]: the number of a match, changed in place
     scratch   [place]: room to merge in
     """
-    held = np.empty(_SHORT, np.int64)  # keys of a group, as far as it is sorted
+    sorted_keys = np.empty(_SHORT, np.int64)  # keys of a group, as far as it is sorted
     begin = 0
     while begin < len(order):
         end = ends[order[begin]]
@@ -123,12 +123,12 @@ def sort_groups(ranked: Ranked, ends: Ints, keys: Ints, order: Ints, scratch: In
                 moved = order[begin + place]
                 key = keys[moved]
                 at = place
-                while at > 0 and held[at - 1] > key:
-                    held[at] = held[at - 1]
+                while at > 0 and sorted_keys[at - 1] > key:
+                    sorted_keys[at] = sorted_keys[at - 1]
                     order[begin + at] = order[begin + at - 1]
                     at -= 1
-                alike |= at > 0 and held[at - 1] == key
-                held[at] = key
+                alike |= at > 0 and sorted_keys[at - 1] == key
+                sorted_keys[at] = key
                 order[begin + at] = moved
         if alike:
             _settle(ranked, keys, order, scratch, begin, stop)

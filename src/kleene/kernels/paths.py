@@ -128,7 +128,7 @@ def write_graphs(
     link_offsets, links = np.zeros(1024, np.int64), np.empty(1024, np.int64)
     ends = np.empty(nodes.size, np.int64)
     reached = np.empty(64, np.int32)
-    made = 0
+    total = 0
     linked = 0
     for row in range(offsets.size - 1):
         size = 0
@@ -157,7 +157,7 @@ def write_graphs(
                     place[origin] = 0
                     reached[size] = origin
                     size += 1
-        while made + size + 1 > events.size:
+        while total + size + 1 > events.size:
             events, kinds, link_offsets = _longer(events), _longer(kinds), _longer(link_offsets)
         while linked + most_links > links.size:
             links = _longer(links)
@@ -167,27 +167,27 @@ def write_graphs(
             place[ordered[number]] = number
         for number in range(size):
             node = ordered[number]
-            events[made + number] = runs.nodes[node, EVENT]
-            kinds[made + number] = variables[runs.nodes[node, STATE]]
+            events[total + number] = runs.nodes[node, EVENT]
+            kinds[total + number] = variables[runs.nodes[node, STATE]]
             before = linked
             link = runs.nodes[node, LINK]
             while link >= 0:
                 origin = runs.links[link, ORIGIN]
                 link = runs.links[link, FOLLOWING]
                 if starts[runs.nodes[origin, NEWEST]] >= lowest[row]:
-                    links[linked] = made + place[origin]
+                    links[linked] = total + place[origin]
                     linked += 1
             if linked > before and runs.nodes[node, STARTS] == 1 and starts[runs.nodes[node, EVENT]] >= lowest[row]:
                 links[linked] = -1
                 linked += 1
-            link_offsets[made + number + 1] = linked
+            link_offsets[total + number + 1] = linked
         for end in range(offsets[row], offsets[row + 1]):
-            ends[end] = made + place[nodes[end]]
+            ends[end] = total + place[nodes[end]]
         for number in range(size):
             place[ordered[number]] = -1
-        made += size
-        node_offsets[row + 1] = made
-    return node_offsets, events[:made], kinds[:made], link_offsets[: made + 1], links[:linked], ends
+        total += size
+        node_offsets[row + 1] = total
+    return node_offsets, events[:total], kinds[:total], link_offsets[: total + 1], links[:linked], ends
 
 
 @compiled

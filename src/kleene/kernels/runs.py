@@ -99,7 +99,7 @@ class Runs(NamedTuple):
     top: Numbers  #    [key, state]: the first live node
     live: Ints  #      [key]: how many are live
     completed: Numbers  # nodes that are matches
-    made: Numbers  #   [state]: the node made last in a plain state
+    newest_node: Numbers  # [state]: the newest node of a plain state
     buckets: Numbers  # [hash]: nodes made of the same event
     stamps: Numbers  # [hash]: of which event
     frontier: Ints  #  [partition, 2]: the step of the last match, and of the one before that step

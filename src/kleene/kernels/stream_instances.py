@@ -41,7 +41,7 @@ CAME, SERVED_COUNT, EXPIRED, COUNTERS = range(4)
 
 # Sizes that change: free instances, results, what this step made and served, how many steps there were, and what there
 # was no room for in the last call: instances, or results.
-FREE, RESULTS, MADE, SERVED, STEPS, LACKS, SIZES = range(7)
+FREE, RESULTS, NEW, SERVED, STEPS, LACKS, SIZES = range(7)
 NO_INSTANCES, NO_RESULTS = 1, 2
 
 
@@ -79,7 +79,7 @@ class Instances(NamedTuple):
     above: Numbers  #  [instance]: the one before it; −1: it is the first
     heads: Numbers  #  [bucket]: the first instance whose room has this hash; a power of two of them
     free: Numbers  #   [place]: a stack of free instances
-    made: Numbers  #   [place]: what this step made
+    new: Numbers  #    [place]: the instances that this step made
     served: Numbers  # [place]: what an event of this step served
     stamps: Ints  #    [instance]: the last step in which it was served
     known: Numbers  #  [bucket]: what this step made, by hash; a power of two of them, twice as many as instances
@@ -207,17 +207,17 @@ def results_fit(automaton: Automaton, instances: Instances, results: StreamResul
     """Whether there is room for the results of a step."""
     final = automaton.final
     number = instances.sizes[RESULTS]
-    for place in range(instances.sizes[MADE]):
-        number += instances.at[instances.made[place]] == final
+    for place in range(instances.sizes[NEW]):
+        number += instances.at[instances.new[place]] == final
     return bool(number <= results.cells.shape[0])
 
 
 @step
 def undo(instances: Instances) -> None:
     """Forget what a step made; whatever it served is served again when the step is taken once more."""
-    for place in range(instances.sizes[MADE]):
-        _free(instances, instances.made[place])
-    instances.sizes[MADE] = 0
+    for place in range(instances.sizes[NEW]):
+        _free(instances, instances.new[place])
+    instances.sizes[NEW] = 0
     instances.sizes[SERVED] = 0
 
 
@@ -230,9 +230,9 @@ def commit(automaton: Automaton, instances: Instances, results: StreamResults) -
         instance = instances.served[place]
         instances.counts[instances.at[instance], SERVED_COUNT] += 1
         leave(instances, instance)
-    several = instances.sizes[MADE] > 1
-    for place in range(instances.sizes[MADE]):
-        instance = instances.made[place]
+    several = instances.sizes[NEW] > 1
+    for place in range(instances.sizes[NEW]):
+        instance = instances.new[place]
         state = instances.at[instance]
         width = automaton.states[state, WIDTH]
         if several and _is_known(instances, instance, width):
@@ -253,10 +253,10 @@ def commit(automaton: Automaton, instances: Instances, results: StreamResults) -
             # No event is equal to NULL: it would wait in vain.
             _free(instances, instance)
     # Results are kept up to here, so that later ones are compared with them.
-    for place in range(instances.sizes[MADE]):
-        if instances.at[instances.made[place]] == final:
-            _free(instances, instances.made[place])
-    instances.sizes[MADE] = 0
+    for place in range(instances.sizes[NEW]):
+        if instances.at[instances.new[place]] == final:
+            _free(instances, instances.new[place])
+    instances.sizes[NEW] = 0
     instances.sizes[SERVED] = 0
 
 
@@ -269,15 +269,15 @@ def _is_known(instances: Instances, instance: int, width: int) -> bool:
     mask = np.uint64(instances.known.size - 1)
     bucket = value & mask
     now = instances.sizes[STEPS]
-    found = False
-    while not found and instances.known_at[np.int64(bucket)] == now:
+    is_known = False
+    while not is_known and instances.known_at[np.int64(bucket)] == now:
         other = instances.known[np.int64(bucket)]
-        found = _equal(instances, instance, other, width)
+        is_known = _equal(instances, instance, other, width)
         bucket = (bucket + np.uint64(1)) & mask
-    if not found:
+    if not is_known:
         instances.known[np.int64(bucket)] = instance
         instances.known_at[np.int64(bucket)] = now
-    return found
+    return is_known
 
 
 @step

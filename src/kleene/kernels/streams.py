@@ -26,8 +26,8 @@ from kleene.kernels.stream_instances import (
     FROM_INTS,
     FROM_REALS,
     LACKS,
-    MADE,
     MOST,
+    NEW,
     NO_INSTANCES,
     NO_RESULTS,
     NOTHING,
@@ -185,8 +185,8 @@ def _fire(
         return False
     instances.sizes[FREE] -= 1
     new = instances.free[instances.sizes[FREE]]
-    instances.made[instances.sizes[MADE]] = new
-    instances.sizes[MADE] += 1
+    instances.new[instances.sizes[NEW]] = new
+    instances.sizes[NEW] += 1
     instances.at[new] = row[TARGET]
     instances.cells[new, START] = events.starts[event] if instance < 0 else instances.cells[before, START]
     instances.cells[new, START_TIE] = events.start_ties[event] if instance < 0 else instances.cells[before, START_TIE]

@@ -31,14 +31,14 @@ def add(left: Int, right: Int) -> Int:
 def tally_one(first: Int, older: Int, tallies: Tallies) -> Int:
     """One run that begins with this event, before others."""
     tally, tallied, sizes = tallies.tally, tallies.tallied, tallies.sizes
-    made = np.int32(sizes[TALLIES])
+    new = np.int32(sizes[TALLIES])
     sizes[TALLIES] += 1
-    tally[made, FIRST] = first
-    tally[made, OLDER] = older
-    tally[made, LENGTH] = 0 if older < 0 else tally[older, LENGTH] + 1
-    tallied[made] = np.uint64(1)
-    sizes[LONGEST] = max(sizes[LONGEST], tally[made, LENGTH] + 1)
-    return made
+    tally[new, FIRST] = first
+    tally[new, OLDER] = older
+    tally[new, LENGTH] = 0 if older < 0 else tally[older, LENGTH] + 1
+    tallied[new] = np.uint64(1)
+    sizes[LONGEST] = max(sizes[LONGEST], tally[new, LENGTH] + 1)
+    return new
 
 
 @compiled
@@ -58,29 +58,29 @@ def together(left: Int, right: Int, own: Int, end: Int, starts: Ints, within: Wi
         other = tally[right, FIRST] if right >= 0 else np.int32(-1)
         first = max(one, other)
         count: Int = np.uint64(0)
-        made: Int = np.int32(-1)
+        entry: Int = np.int32(-1)
         if one == first:
             count = tallied[left]
             if left >= own:
-                made = left
+                entry = left
             left = tally[left, OLDER]
         if other == first:
             count = add(count, tallied[right])
             right = tally[right, OLDER]
         if outside(end, starts[first], within):
             continue
-        if made < 0:
-            made = np.int32(sizes[TALLIES])
+        if entry < 0:
+            entry = np.int32(sizes[TALLIES])
             sizes[TALLIES] += 1
-            tally[made, FIRST] = first
-        tally[made, OLDER] = -1
-        tallied[made] = count
+            tally[entry, FIRST] = first
+        tally[entry, OLDER] = -1
+        tallied[entry] = count
         length += 1
         if tail < 0:
-            head = made
+            head = entry
         else:
-            tally[tail, OLDER] = made
-        tail = made
+            tally[tail, OLDER] = entry
+        tail = entry
     at = head
     while at >= 0:
         length -= 1

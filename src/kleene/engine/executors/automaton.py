@@ -215,9 +215,9 @@ class AutomatonExecutor(Executor):
         nodes, self._pending = nodes[closed], nodes[~closed]
         texts = self._strings.arrays()
         for negated in self._negated.values():
-            kept = ~negated.forbid(self._suspects(nodes, time), self.query.window, time, keys, store.events, texts)
-            self._runs.counts[-1, kernel.STOPPED] += len(kept) - np.count_nonzero(kept)
-            nodes = nodes[kept]
+            survivors = ~negated.forbid(self._suspects(nodes, time), self.query.window, time, keys, store.events, texts)
+            self._runs.counts[-1, kernel.STOPPED] += len(survivors) - np.count_nonzero(survivors)
+            nodes = nodes[survivors]
         return Completions(runs=CompletedRuns(self, nodes))
 
     def _is_last(self, absence: Absence) -> bool:

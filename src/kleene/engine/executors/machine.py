@@ -115,7 +115,7 @@ def no_runs(plan: AutomatonPlan, width: int) -> kernel.Runs:
         top=np.full((1, states), -1, np.int32),
         live=np.zeros(1, np.int64),
         completed=np.empty(FIRST_ROOM, np.int32),
-        made=np.full(states, -1, np.int32),
+        newest_node=np.full(states, -1, np.int32),
         buckets=np.zeros(64, np.int32),
         stamps=np.full(64, -1, np.int32),
         frontier=np.full((1, 2), -1, np.int64),

@@ -117,8 +117,8 @@ class SequenceExecutor(Executor):
             if len(out.events) - out.number[0] > self._sequence.most:
                 self._accounts.too_many_matches(store, at)
             out = out._replace(events=with_room(out.events, 2 * len(out.events)))
-        found = out.events[: out.number[0]]
-        self._pending = np.concatenate([self._pending, found]) if len(self._pending) else found
+        sequences = out.events[: out.number[0]]
+        self._pending = np.concatenate([self._pending, sequences]) if len(self._pending) else sequences
 
     def _make_room(self, bits: Ints, keys: int) -> None:
         """For every instance that the events can make."""
@@ -137,31 +137,31 @@ class SequenceExecutor(Executor):
         )
 
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
-        found = self._pending
+        sequences = self._pending
         if self.plan.has_negated_end:
-            closed = closing.closed(found[:, 0].astype(np.int64))
-            found, self._pending = found[closed], found[~closed]
+            closed = closing.closed(sequences[:, 0].astype(np.int64))
+            sequences, self._pending = sequences[closed], sequences[~closed]
         else:
-            self._pending = found[:0]
+            self._pending = sequences[:0]
         for absence, negated in zip(self.plan.absences, self._negated, strict=True):
-            kept = ~negated.forbid(
-                self._suspects(found, absence, time),
+            survivors = ~negated.forbid(
+                self._suspects(sequences, absence, time),
                 self.query.window,
                 time,
                 keys,
                 store.events,
                 self._strings.arrays(),
             )
-            self._stopped += len(kept) - int(np.count_nonzero(kept))
-            found = found[kept]
-        return Completions(Matches.of_rows(found, self._variables))
+            self._stopped += len(survivors) - int(np.count_nonzero(survivors))
+            sequences = sequences[survivors]
+        return Completions(Matches.of_rows(sequences, self._variables))
 
-    def _suspects(self, found: npt.NDArray[np.int32], absence: Absence, time: Timeline) -> CandidateMatches:
-        length = found.shape[1]
-        bindings = np.full((len(found), length + 2), -1, np.int64)
-        bindings[:, :length] = found
+    def _suspects(self, sequences: npt.NDArray[np.int32], absence: Absence, time: Timeline) -> CandidateMatches:
+        length = sequences.shape[1]
+        bindings = np.full((len(sequences), length + 2), -1, np.int64)
+        bindings[:, :length] = sequences
         at_end = absence.after == length - 1
-        nothing = np.zeros(len(found), np.int64)
+        nothing = np.zeros(len(sequences), np.int64)
         floors = nothing - 1 if absence.after < 0 else time.rights[bindings[:, absence.after]]
         ceilings = nothing + OPEN if at_end else time.lefts[bindings[:, absence.after + 1]]
         first, last = np.ascontiguousarray(bindings[:, 0]), np.ascontiguousarray(bindings[:, length - 1])

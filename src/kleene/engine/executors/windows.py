@@ -41,9 +41,9 @@ class Passed:
         width = int(self.positions.max()) + 1 - lowest + 1
         keys = self.partitions[by_partition] * width + self.positions[by_partition] - lowest
         at = np.searchsorted(keys, partitions * width + positions - lowest)
-        found = by_partition[np.minimum(at, len(keys) - 1)]
-        there = (at < len(keys)) & (self.partitions[found] == partitions)
-        return np.where(there, self.ends[found], NEVER)
+        events = by_partition[np.minimum(at, len(keys) - 1)]
+        there = (at < len(keys)) & (self.partitions[events] == partitions)
+        return np.where(there, self.ends[events], NEVER)
 
 
 @dataclass(frozen=True, eq=False)

@@ -184,7 +184,7 @@ def _empty(capacity: int, stream: CompiledStream) -> kernel.Instances:
         above=np.full(capacity, -1, np.int32),
         heads=np.full(capacity, -1, np.int32),
         free=np.arange(capacity, dtype=np.int32),
-        made=np.zeros(capacity, np.int32),
+        new=np.zeros(capacity, np.int32),
         served=np.zeros(capacity, np.int32),
         stamps=np.full(capacity, -1, np.int64),
         known=np.zeros(2 * capacity, np.int32),

@@ -68,11 +68,11 @@ class Adapter:
             return None
         self._made_for = self.statistics
         self.costs = cost_of(self._query, self._plan, self.statistics)
-        found = chosen_tree(self._query, self._logical, self.statistics, self._settings)
-        if found.plan == self._plan or found.costs.total > (1 - adapting.gain) * self.costs.total:
+        candidate = chosen_tree(self._query, self._logical, self.statistics, self._settings)
+        if candidate.plan == self._plan or candidate.costs.total > (1 - adapting.gain) * self.costs.total:
             return None
-        self._plan, self.costs = found.plan, found.costs
-        return found.plan
+        self._plan, self.costs = candidate.plan, candidate.costs
+        return candidate.plan
 
 
 def windows_of(query: BoundQuery, ends: Ints) -> float:

@@ -40,11 +40,11 @@ def elsewhere(gap: Gap, bound: NamedRecords) -> Flags:
 
 
 def _of_each(choose: np.ufunc, values: Ints, offsets: Ints, nothing: int) -> Ints:
-    made = np.full(len(offsets) - 1, nothing, np.int64)
+    extremes = np.full(len(offsets) - 1, nothing, np.int64)
     some = offsets[1:] > offsets[:-1]
     if some.any():
-        made[some] = choose.reduceat(values, offsets[:-1][some])
-    return made
+        extremes[some] = choose.reduceat(values, offsets[:-1][some])
+    return extremes
 
 
 class ClosureStep(Step):
@@ -87,13 +87,13 @@ class ClosureStep(Step):
         taken_rows = rows[np.repeat(begins - ends[:-1], lengths) + np.arange(ends[-1])]
         numbers = self._pool.add(lengths, taken_rows)
         records = taken(bound.records, chosen)
-        made = Records(np.column_stack([records.refs, numbers]).astype(np.int32, copy=False), records.times)
+        group_records = Records(np.column_stack([records.refs, numbers]).astype(np.int32, copy=False), records.times)
         if not self._gap.before or not self._gap.after:
-            self._extend(made.times, taken_rows, ends, at)
+            self._extend(group_records.times, taken_rows, ends, at)
         columns = {**bound.columns, self.component.variable: len(bound.columns)}
-        made = kept_by(self._tests, NamedRecords(made, columns, bound.pools), at)
-        self.counts.made += len(made.times)
-        return made
+        group_records = kept_by(self._tests, NamedRecords(group_records, columns, bound.pools), at)
+        self.counts.records += len(group_records.times)
+        return group_records
 
     def _beside(self, bound: NamedRecords, other: Flags, at: Round) -> Records:
         """Records of another branch have no such group."""

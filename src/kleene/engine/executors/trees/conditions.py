@@ -25,18 +25,18 @@ Flags = npt.NDArray[np.bool_]
 
 
 class CompiledCondition:
-    """A conjunction of clauses on a record, and on one more event where `asked` names one."""
+    """A conjunction of clauses on a record, and on one more event where `identifiers` names one."""
 
     def __init__(
         self,
         clauses: Sequence[Clause],
         columns: Mapping[str, Column],
         strings: StringPool,
-        asked: Sequence[Identifier] = (),
+        identifiers: Sequence[Identifier] = (),
     ) -> None:
         layout = Layout.of(clauses, columns)
         slots = dict(layout.identifiers)
-        for identifier in asked:
+        for identifier in identifiers:
             slots.setdefault(identifier, len(slots))
         self.layout = replace(layout, identifiers=slots)
         program = compile_clauses(clauses, self.layout)
@@ -53,19 +53,19 @@ class CompiledCondition:
 
     def bindings(self, bound: NamedRecords) -> Ints:
         """[record, slot]; what the records do not bind is absent."""
-        made = np.full((len(bound), self.slots), -1, np.int64)
+        bindings = np.full((len(bound), self.slots), -1, np.int64)
         for (variable, which), slot in self.layout.identifiers.items():
-            made[:, slot] = bound.events(variable, which)
-        return made
+            bindings[:, slot] = bound.events(variable, which)
+        return bindings
 
     def groups(self, bound: NamedRecords, at: Round, besides: str | None = None) -> Groups:
         """[record, aggregate]"""
-        made = groups(len(bound), max(len(self.layout.accumulators), 1))
+        aggregates = groups(len(bound), max(len(self.layout.accumulators), 1))
         for variable, slots in self.aggregates.slots.items():
             if variable != besides:
                 rows, begins = bound.covered(variable)
-                aggregate_each(self.aggregation, slots, rows, begins.astype(np.int32), at.events, at.texts, made)
-        return made
+                aggregate_each(self.aggregation, slots, rows, begins.astype(np.int32), at.events, at.texts, aggregates)
+        return aggregates
 
     def holds(self, bound: NamedRecords, at: Round) -> Flags:
         out = np.zeros(len(bound), np.bool_)
@@ -81,9 +81,9 @@ class CompiledCondition:
         """As a test of the event that an identifier stands for."""
         return EventTest(self.code, self.slot(identifier))
 
-    def along(self, variable: str, asked: Sequence[Identifier]) -> FollowingTest:
+    def along(self, variable: str, identifiers: Sequence[Identifier]) -> FollowingTest:
         """As a test of each event of a list after its first."""
-        slots = np.array([self.slot(identifier) for identifier in asked], np.int64)
+        slots = np.array([self.slot(identifier) for identifier in identifiers], np.int64)
         return FollowingTest(
             self.code, slots, self.aggregation, self.aggregates.slots.get(variable, np.zeros(0, np.int64))
         )
@@ -96,16 +96,16 @@ class Along(CompiledCondition):
         self, variable: str, clauses: Sequence[Clause], columns: Mapping[str, Column], strings: StringPool
     ) -> None:
         self._variable = variable
-        asked = (variable, Which.PREVIOUS), (variable, Which.CURRENT)
-        super().__init__(clauses, columns, strings, asked)
-        self._test = self.along(variable, asked)
+        identifiers = (variable, Which.PREVIOUS), (variable, Which.CURRENT)
+        super().__init__(clauses, columns, strings, identifiers)
+        self._test = self.along(variable, identifiers)
 
     def holds(self, bound: NamedRecords, at: Round) -> Flags:
         out = np.zeros(len(bound), np.bool_)
         if len(bound):
             rows, begins = bound.covered(self._variable)
-            kept = self.groups(bound, at, besides=self._variable)
-            holds_along(rows, begins, self._test, at.scope(self.bindings(bound), kept, self.stack), out)
+            aggregates = self.groups(bound, at, besides=self._variable)
+            holds_along(rows, begins, self._test, at.scope(self.bindings(bound), aggregates, self.stack), out)
         return out
 
 
@@ -114,7 +114,7 @@ def conditions(
 ) -> list[CompiledCondition]:
     """What tests all of the clauses."""
     plain = [clause for clause in clauses if iterated(clause) is None]
-    made = [CompiledCondition(plain, columns, strings)] if plain else []
+    tests = [CompiledCondition(plain, columns, strings)] if plain else []
     for name in dict.fromkeys(name for clause in clauses if (name := iterated(clause)) is not None):
-        made.append(Along(name, [clause for clause in clauses if iterated(clause) == name], columns, strings))
-    return made
+        tests.append(Along(name, [clause for clause in clauses if iterated(clause) == name], columns, strings))
+    return tests

@@ -51,7 +51,7 @@ class TreeExecutor(Executor):
         # [event of the store]: what it could be.
         self._begins, self._absents = Growing(np.zeros(0, np.int64)), Growing(np.zeros(0, np.int64))
         self._pools: dict[str, ListPool] = {}
-        self._tree = self._made(plan)
+        self._tree = self._tree_of(plan)
         # The variables of whole records, in pattern order.
         order = {scan.component.variable: scan.component.position for scan in self._positive}
         self._names = sorted(self._tree.root.variables, key=order.__getitem__)
@@ -65,17 +65,17 @@ class TreeExecutor(Executor):
         # The first and the last event since the plan was changed: how many there were before it, and when it was.
         self._span: tuple[tuple[int, int], tuple[int, int]] | None = None
 
-    def _made(self, plan: TreePlan) -> OperatorTree:
+    def _tree_of(self, plan: TreePlan) -> OperatorTree:
         return OperatorTree(plan, Setting(self._columns, self._strings, self._pools, keyed=bool(plan.key)))
 
     # Events
 
     def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
         """What each event of a batch could be here."""
-        found = scan([(s.component, s.mask) for s in self._positive], columns, self._strings, in_partition)
+        positives = scan([(s.component, s.mask) for s in self._positive], columns, self._strings, in_partition)
         absents = scan([(s.component, s.mask) for s in self._negated], columns, self._strings)
-        self._seen += found.seen, found.passed
-        return Bits(found.bits, np.zeros(len(in_partition), np.int64), absents.bits)
+        self._seen += positives.seen, positives.passed
+        return Bits(positives.bits, np.zeros(len(in_partition), np.int64), absents.bits)
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
         """Take in the store's events from `begin` on; `keys` is how many partitions there are."""
@@ -124,11 +124,11 @@ class TreeExecutor(Executor):
             self._earliest = in_time(earliest - window.size + (0 if window.inclusive else 1))
         at = self._at(store, time, keys, self._earliest)
         self._rounds_assembled += 1
-        made = self._tree.assemble(at)
+        records = self._tree.assemble(at)
         if not self._tree.waits:
-            made = self._tree.decided(made, at)
-        if len(made):
-            self._pending.append(self._in_order(made))
+            records = self._tree.decided(records, at)
+        if len(records):
+            self._pending.append(self._in_order(records))
 
     def _at(self, store: EventStore, time: Timeline, keys: int, earliest: int) -> Round:
         whole = within(self.query.window)
@@ -140,24 +140,24 @@ class TreeExecutor(Executor):
 
     def _forget_lists(self, time: Timeline) -> None:
         """Lists of records that are gone, when there are many."""
-        held = sum(pool.nbytes for pool in self._pools.values())
-        if not self._pools or held < 2 * self._lists_kept + _MANY_LISTS:
+        list_bytes = sum(pool.nbytes for pool in self._pools.values())
+        if not self._pools or list_bytes < 2 * self._lists_kept + _MANY_LISTS:
             return
         self._tree.forget_before(self._earliest, time)
         buffers = [(operator.buffer, operator.columns) for operator in self._tree.root.everything()]
         for name, pool in self._pools.items():
             place = self._names.index(name) if name in self._names else -1
-            found = [buffer.numbers(columns[name]) for buffer, columns in buffers if name in columns]
-            found += [part.refs[:, place] for part in self._pending if place >= 0]
-            kept = np.unique(np.concatenate([np.zeros(0, np.int32), *found]))
-            kept = kept[kept >= 0]
-            pool.keep(kept)
+            numbers = [buffer.numbers(columns[name]) for buffer, columns in buffers if name in columns]
+            numbers += [part.refs[:, place] for part in self._pending if place >= 0]
+            live = np.unique(np.concatenate([np.zeros(0, np.int32), *numbers]))
+            live = live[live >= 0]
+            pool.keep(live)
             for buffer, columns in buffers:
                 if name in columns:
-                    buffer.renumber(columns[name], kept)
+                    buffer.renumber(columns[name], live)
             for part in self._pending:
                 if place >= 0:
-                    part.refs[:, place] = renumbered(part.refs[:, place], kept)
+                    part.refs[:, place] = renumbered(part.refs[:, place], live)
         self._lists_kept = sum(pool.nbytes for pool in self._pools.values())
 
     # Other plans (§5.3)
@@ -185,7 +185,7 @@ class TreeExecutor(Executor):
         The records of inner nodes are made again of the events in the window; those of the root were given.
         """
         pools, self._pools = self._pools, {}
-        self.plan, self._tree = plan, self._made(plan)
+        self.plan, self._tree = plan, self._tree_of(plan)
         for place, name in enumerate(self._names):
             if name in pools:
                 for part in self._pending:
@@ -206,27 +206,27 @@ class TreeExecutor(Executor):
         self._changes += 1
         self._span = None
 
-    def _in_order(self, made: NamedRecords) -> Records:
-        places = [made.columns[name] for name in self._names]
+    def _in_order(self, bound: NamedRecords) -> Records:
+        places = [bound.columns[name] for name in self._names]
         if places == list(range(len(places))):
-            return made.records
-        return Records(np.ascontiguousarray(made.records.refs[:, places]), made.records.times)
+            return bound.records
+        return Records(np.ascontiguousarray(bound.records.refs[:, places]), bound.records.times)
 
     # Matches
 
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
         columns = {name: place for place, name in enumerate(self._names)}
         nothing = Records(np.zeros((0, len(columns)), np.int32), np.zeros((0, TIMES), np.int64))
-        found = NamedRecords(together([*self._pending, nothing]), columns, self._pools)
+        whole = NamedRecords(together([*self._pending, nothing]), columns, self._pools)
         self._pending = []
         if self._tree.waits:
-            closed = closing.closed(found.records.times[:, FIRST])
+            closed = closing.closed(whole.records.times[:, FIRST])
             if not closed.all():
-                self._pending = [taken(found.records, ~closed)]
-                found = NamedRecords(taken(found.records, closed), columns, self._pools)
-            found = self._tree.decided(found, self._at(store, time, keys, self._earliest))
-        self._check_budget(found.records.times[:, LAST], store)
-        return Completions(self._matches(found))
+                self._pending = [taken(whole.records, ~closed)]
+                whole = NamedRecords(taken(whole.records, closed), columns, self._pools)
+            whole = self._tree.decided(whole, self._at(store, time, keys, self._earliest))
+        self._check_budget(whole.records.times[:, LAST], store)
+        return Completions(self._matches(whole))
 
     def forget_matches(self) -> bool:
         """Drop the matches that are certain; False where some wait for their window to close."""
@@ -242,28 +242,28 @@ class TreeExecutor(Executor):
             if counts[worst] > self._accounts.matches_per_event:
                 self._accounts.too_many_matches(store, int(events[worst]), int(counts[worst]))
 
-    def _matches(self, found: NamedRecords) -> Matches:
+    def _matches(self, whole: NamedRecords) -> Matches:
         order = {component.variable: number for number, component in enumerate(self.query.positives)}
-        names = sorted(found.columns, key=order.__getitem__)
-        refs = found.records.refs
+        names = sorted(whole.columns, key=order.__getitem__)
+        refs = whole.records.refs
         if not self._pools and not self.plan.aliases and (not len(refs) or refs.min() >= 0):
-            places = [found.columns[name] for name in names]
+            places = [whole.columns[name] for name in names]
             return Matches.of_rows(refs[:, places], np.array([order[name] for name in names], np.uint8))
-        events, offsets, whose = found.references(names)
+        events, offsets, whose = whole.references(names)
         variables = np.array([order[name] for name in names], np.int64)[whose]
         if self.plan.aliases:
-            events, variables = self._renamed(found, events, offsets, variables, order)
+            events, variables = self._renamed(whole, events, offsets, variables, order)
         return Matches(offsets, events.astype(np.int64), variables.astype(np.uint8))
 
     def _renamed(
-        self, found: NamedRecords, events: Numbers, offsets: Ints, variables: Ints, order: Mapping[str, int]
+        self, whole: NamedRecords, events: Numbers, offsets: Ints, variables: Ints, order: Mapping[str, int]
     ) -> tuple[Numbers, Ints]:
         """Components that were merged get their own names back, and their places in the order of the pattern."""
-        record = np.repeat(np.arange(len(found)), np.diff(offsets))
+        record = np.repeat(np.arange(len(whole)), np.diff(offsets))
         for alias in self.plan.aliases:
-            present = np.zeros(len(found), np.bool_)
+            present = np.zeros(len(whole), np.bool_)
             for name in alias.when:
-                present |= np.diff(found.covered(name)[1]) > 0
+                present |= np.diff(whole.covered(name)[1]) > 0
             variables = np.where((variables == order[alias.of]) & present[record], order[alias.variable], variables)
         places = np.lexsort((np.arange(len(events)), variables, record))
         return events[places], variables[places]
@@ -309,8 +309,8 @@ class TreeExecutor(Executor):
 
     def open_runs(self, closing: Closing) -> int:
         """Records that began in a window that is still open."""
-        found = [operator.buffer.all.times[: operator.buffer.size, FIRST] for operator in self._tree.root.everything()]
-        return sum(int(np.count_nonzero(~closing.closed(first))) for first in found)
+        firsts = [operator.buffer.all.times[: operator.buffer.size, FIRST] for operator in self._tree.root.everything()]
+        return sum(int(np.count_nonzero(~closing.closed(first))) for first in firsts)
 
     @property
     def nbytes(self) -> int:

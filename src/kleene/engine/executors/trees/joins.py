@@ -48,7 +48,7 @@ class JoinOperator(Operator):
         self._pairs = PairTests(simple, apart, self, setting)
         # Lists can clash as well, which only whole records show.
         # As many records as were made last may be made again.
-        self._made_before = 0
+        self._records_before = 0
         self._apart = not self._ordered and lists_clash(left, right, setting)
         self.pushed = [
             (AfterLeft if side is Side.LEFT else BeforeRight)(absence, setting) for side, absence in node.pushed
@@ -64,30 +64,30 @@ class JoinOperator(Operator):
         left, right = self._left.buffer, self._right.buffer
         if left.size > left.fresh:
             self._indices[0].take(left, left.fresh, at)
-        made = []
+        parts = []
         if self._ordered:
             before = [pushed for pushed in self.pushed if isinstance(pushed, AfterLeft)]
             for pushed in before:
                 pushed.look(self._left, at)
             if right.size > right.fresh and left.size and self._emits(at):
-                made.append(self._joined(0, right.delta, BEFORE, at))
+                parts.append(self._joined(0, right.delta, BEFORE, at))
             right.clear()
         else:
             if right.size > right.fresh:
                 self._indices[1].take(right, right.fresh, at)
             if right.size > right.fresh and left.size and self._emits(at):
-                made.append(self._joined(0, right.delta, UP_TO, at))
+                parts.append(self._joined(0, right.delta, UP_TO, at))
             if left.size > left.fresh and right.size and self._emits(at):
-                made.append(self._joined(1, left.delta, EARLIER, at))
+                parts.append(self._joined(1, left.delta, EARLIER, at))
             right.fresh = right.size
         left.fresh = left.size
         self._clear(at)
-        if made:
-            records = together(made)
+        if parts:
+            records = together(parts)
             if self._apart:
                 records = with_distinct(records, self)
             records = kept_by(self._tests, self.bound(records), at)
-            self.counts.made += len(records.times)
+            self.counts.records += len(records.times)
             self.buffer.append(records)
 
     def _emits(self, at: Round) -> bool:
@@ -102,8 +102,8 @@ class JoinOperator(Operator):
         floors, ceilings = _NONE, _NONE
         for pushed in self.pushed:
             if isinstance(pushed, BeforeRight):
-                found = pushed.floors(self._right, outer, at)
-                floors = found if not len(floors) else np.maximum(floors, found)
+                new_floors = pushed.floors(self._right, outer, at)
+                floors = new_floors if not len(floors) else np.maximum(floors, new_floors)
             else:
                 known = pushed.ceilings
                 ceilings = known if not len(ceilings) else np.minimum(ceilings, known)
@@ -111,7 +111,7 @@ class JoinOperator(Operator):
         pairing = Pairing(order, swapped, self._pairs.test(inner_side), floors, ceilings, at.starts, most)
         coded = CodedRecords(*outer, codes)
         linked = LinkedRecords(*inner.all, inner.size, self._indices[inner_side].links)
-        out = room_for(max(1024, 2 * len(codes), self._made_before), len(self.variables))
+        out = room_for(max(1024, 2 * len(codes), self._records_before), len(self.variables))
         done = 0
         while True:
             done = join(done, coded, linked, pairing, at.window, at.time, self._pairs.scope(at), out)
@@ -123,7 +123,7 @@ class JoinOperator(Operator):
             out = out._replace(refs=with_room(out.refs, room), times=with_room(out.times, room))
         self.counts.tried += int(out.tried[0])
         number = int(out.number[0])
-        self._made_before = number + number // 8
+        self._records_before = number + number // 8
         return Records(out.refs[:number], out.times[:number])
 
     def _clear(self, at: Round) -> None:

@@ -59,7 +59,7 @@ class LeafOperator(Operator):
         self.counts.tried += len(events)
         if at.window.within.size >= 0:
             events = events[at.time.starts[events] >= at.window.earliest]
-        self.counts.made += len(events)
+        self.counts.records += len(events)
         self.buffer.append(records_of(events, at))
 
 
@@ -70,10 +70,10 @@ class KleeneLeaf(LeafOperator):
         super().__init__(node, setting)
         component = node.scan.component
         self._component, self._pool = component, setting.pools.setdefault(component.variable, ListPool())
-        asked = [(component.variable, which) for which in (Which.PREVIOUS, Which.CURRENT, Which.FIRST)]
+        identifiers = [(component.variable, which) for which in (Which.PREVIOUS, Which.CURRENT, Which.FIRST)]
         following = [clause for clause in node.tests if iterated(clause) is not None]
-        self._following = CompiledCondition(following, setting.columns, setting.strings, asked)
-        self._test = self._following.along(component.variable, asked)
+        self._following = CompiledCondition(following, setting.columns, setting.strings, identifiers)
+        self._test = self._following.along(component.variable, identifiers)
         whole = [clause for clause in node.tests if iterated(clause) is None]
         self._tests = conditions(whole, setting.columns, setting.strings)
         nothing = np.zeros(0, np.int32)
@@ -89,38 +89,38 @@ class KleeneLeaf(LeafOperator):
             events = events[at.time.starts[events] >= at.window.earliest]
         begin = int(self._lists.number[0])
         self._grow(events, at)
-        made = np.arange(begin, int(self._lists.number[0]))
-        self.counts.tried += len(made)
-        made = made[self._lists.length[made] >= self._component.minimum]
+        new_lists = np.arange(begin, int(self._lists.number[0]))
+        self.counts.tried += len(new_lists)
+        new_lists = new_lists[self._lists.length[new_lists] >= self._component.minimum]
         if at.lasting:
-            made = made[np.argsort(at.time.rights[self._lists.event[made]], kind="stable")]
-        offsets = np.zeros(len(made) + 1, np.int64)
-        np.cumsum(self._lists.length[made], out=offsets[1:])
+            new_lists = new_lists[np.argsort(at.time.rights[self._lists.event[new_lists]], kind="stable")]
+        offsets = np.zeros(len(new_lists) + 1, np.int64)
+        np.cumsum(self._lists.length[new_lists], out=offsets[1:])
         rows = empty(int(offsets[-1]), np.int32)
-        spelled_out(self._lists, made, offsets, rows)
-        first, last = (array[made].astype(np.int64) for array in (self._lists.first, self._lists.event))
-        times = np.empty((len(made), TIMES), np.int64)
+        spelled_out(self._lists, new_lists, offsets, rows)
+        first, last = (array[new_lists].astype(np.int64) for array in (self._lists.first, self._lists.event))
+        times = np.empty((len(new_lists), TIMES), np.int64)
         times[:, LEFT], times[:, RIGHT] = at.time.lefts[first], at.time.rights[last]
         times[:, START], times[:, END] = at.time.starts[first], at.time.ends[last]
         times[:, FIRST], times[:, LAST] = first, last
         refs = self._pool.add(np.diff(offsets), rows).reshape(-1, 1)
         records = kept_by(self._tests, self.bound(Records(refs, times)), at)
-        self.counts.made += len(records.times)
+        self.counts.records += len(records.times)
         self.buffer.append(records)
 
     def forget_before(self, earliest: int, time: Timeline) -> None:
         """Drop lists that start too early to grow; what a list goes on from starts with it."""
         number = int(self._lists.number[0])
-        kept = np.flatnonzero(time.starts[self._lists.first[:number]] >= earliest)
+        live = np.flatnonzero(time.starts[self._lists.first[:number]] >= earliest)
         places = np.full(number + 1, -1, np.int32)
-        places[kept] = np.arange(len(kept), dtype=np.int32)
+        places[live] = np.arange(len(live), dtype=np.int32)
         parent, event, first, length, _ = self._lists
         # −1, the parent of a list's first event, stands at the end of `places`.
         self._lists = Lists(
-            places[parent[kept]], event[kept], first[kept], length[kept], np.array([len(kept)], np.int64)
+            places[parent[live]], event[live], first[live], length[live], np.array([len(live)], np.int64)
         )
         ints, reals, states = self._groups
-        self._groups = Groups(ints[kept], reals[kept], states[kept])
+        self._groups = Groups(ints[live], reals[live], states[live])
 
     def _grow(self, events: Ints, at: Round) -> None:
         condition = self._following

@@ -51,11 +51,11 @@ class Lookup:
         self._keyed = keyed
         self._reads: tuple[list[Read], list[Read]] = ([], [])
         for clause in equalities:
-            found = _sides(clause, sides)
-            kinds = [columns[attribute.attribute] for attribute in found]
+            attributes = _sides(clause, sides)
+            kinds = [columns[attribute.attribute] for attribute in attributes]
             if kinds[0].type is not kinds[1].type or kinds[0].step != kinds[1].step or kinds[0].place < 0:
                 raise NotCompilable("a lookup needs two columns of the same kind")
-            for side, attribute, column in zip((0, 1), found, kinds, strict=True):
+            for side, attribute, column in zip((0, 1), attributes, kinds, strict=True):
                 self._reads[side].append(Read(sides[side][attribute.variable], column))
         self.forget()
 
@@ -83,8 +83,8 @@ class Lookup:
 
 def fits_lookup(clause: Clause, columns: Mapping[str, Column]) -> bool:
     """Whether equal values of both columns are equal integers."""
-    found = [columns[attribute.attribute] for attribute in _attributes(clause)]
-    return found[0].type is found[1].type and found[0].step == found[1].step and found[0].place >= 0
+    kinds = [columns[attribute.attribute] for attribute in _attributes(clause)]
+    return kinds[0].type is kinds[1].type and kinds[0].step == kinds[1].step and kinds[0].place >= 0
 
 
 def _attributes(clause: Clause) -> tuple[Attribute, Attribute]:

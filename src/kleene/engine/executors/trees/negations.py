@@ -63,11 +63,11 @@ class Forbidding(Step):
             scope = condition.scope(bound, at)
             forbidden(gaps, negated, at.time, self._test, scope, np.arange(len(bound)), out)
         records = taken(bound.records, ~out) if out.any() else bound.records
-        self.counts.made += len(records.times)
+        self.counts.records += len(records.times)
         return records
 
     def _all(self, bound: NamedRecords) -> Records:
-        self.counts.made += len(bound)
+        self.counts.records += len(bound)
         return bound.records
 
     def _reachable(self, others: Ints, floors: Ints, times: Ints, at: Round) -> Ints:

@@ -82,9 +82,9 @@ class Observer:
         rates = {fingerprint: len(sample.members.get(name, ())) / windows for name, fingerprint in self._rates.items()}
         selectivities = {}
         for fingerprint, names, condition in self._tests:
-            found = self._tried(names, condition, sample, draw)
-            if found is not None:
-                selectivities[fingerprint] = found
+            selectivity = self._tried(names, condition, sample, draw)
+            if selectivity is not None:
+                selectivities[fingerprint] = selectivity
         seen = [events for events in sample.members.values() if len(events)]
         every = np.concatenate(seen) if seen else np.zeros(0, np.int64)
         keys = self._keys(np.sort(every), sample, windows) if len(every) else 1.0
@@ -131,17 +131,17 @@ class Observer:
 
 
 def _clauses(plan: TreePlan) -> list[Clause]:
-    found: list[Clause] = [*plan.after]
+    clauses: list[Clause] = [*plan.after]
     for node in walk(plan.root):
         match node:
             case JoinNode(equalities=equalities, tests=tests):
-                found += [*equalities, *tests]
+                clauses += [*equalities, *tests]
             case GroupNode(members=members, tests=tests):
-                found += [*members, *tests]
+                clauses += [*members, *tests]
             case UnionNode(tests=tests):
-                found += tests
+                clauses += tests
             case LeafNode() | NegNode():
                 pass
     for absence in plan.absences:
-        found += absence.conditions
-    return found
+        clauses += absence.conditions
+    return clauses

@@ -29,7 +29,7 @@ class OperatorCounts:
     """What an operator did: pairs or records that it looked at, and records that it made."""
 
     tried: int = 0
-    made: int = 0
+    records: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +130,9 @@ def kept_by(tests: Sequence[CompiledCondition], bound: NamedRecords, at: Round) 
     """The records that satisfy everything."""
     records = bound.records
     for test in tests:
-        kept = test.holds(NamedRecords(records, bound.columns, bound.pools), at)
-        if not kept.all():
-            records = taken(records, kept)
+        survivors = test.holds(NamedRecords(records, bound.columns, bound.pools), at)
+        if not survivors.all():
+            records = taken(records, survivors)
     return records
 
 
@@ -150,7 +150,7 @@ class Union(Operator):
         return self._parts
 
     def assemble(self, at: Round) -> None:
-        made = []
+        deltas = []
         first = 0
         for part in self._parts:
             part.assemble(at)
@@ -158,11 +158,11 @@ class Union(Operator):
             if len(delta.times):
                 refs = np.full((len(delta.times), len(self.variables)), -1, np.int32)
                 refs[:, first : first + len(part.variables)] = delta.refs
-                made.append(Records(refs, delta.times))
+                deltas.append(Records(refs, delta.times))
             first += len(part.variables)
-        if not made:
+        if not deltas:
             return
-        self.counts.tried += sum(len(records.times) for records in made)
-        records = kept_by(self._tests, self.bound(together(made)), at)
-        self.counts.made += len(records.times)
+        self.counts.tried += sum(len(records.times) for records in deltas)
+        records = kept_by(self._tests, self.bound(together(deltas)), at)
+        self.counts.records += len(records.times)
         self.buffer.append(records)

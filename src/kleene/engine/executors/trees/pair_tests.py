@@ -49,11 +49,11 @@ class PairTests:
     ) -> None:
         quick, slow = [], []
         for clause in clauses:
-            found = _quick(clause, join_, setting.columns)
-            if found is None:
+            comparison = _quick(clause, join_, setting.columns)
+            if comparison is None:
                 slow.append(clause)
             else:
-                quick.append(found)
+                quick.append(comparison)
         layout = Layout.of(slow, setting.columns)
         program = compile_clauses(slow, layout)
         self._code: Code = link(program, setting.strings)
@@ -128,10 +128,10 @@ _QUICK_PROGRAMS = (
 
 def _mirrored(outcomes: int) -> int:
     """The outcomes with the sides exchanged."""
-    kept = outcomes & op.EQUAL
+    mirror = outcomes & op.EQUAL
     for outcome, other in _MIRRORED.items():
-        kept |= other if outcomes & outcome else 0
-    return kept
+        mirror |= other if outcomes & outcome else 0
+    return mirror
 
 
 def clashes(left: Operator, right: Operator, setting: Setting) -> list[tuple[int, int]]:
@@ -164,6 +164,6 @@ def with_distinct(records: Records, operator: Operator) -> Records:
     twice = (events[1:] == events[:-1]) & (whose[1:] == whose[:-1])
     if not twice.any():
         return records
-    kept = np.ones(len(records.times), np.bool_)
-    kept[whose[1:][twice]] = False
-    return taken(records, kept)
+    survivors = np.ones(len(records.times), np.bool_)
+    survivors[whose[1:][twice]] = False
+    return taken(records, survivors)

@@ -88,9 +88,9 @@ class Planning:
     ) -> Adapter | None:
         if not self.settings.adapting.on:
             return None
-        made = Adapter(self.query, self.parts[number], plan, self.statistics, columns, strings, self.settings)
-        self._adapters.append(made)
-        return made
+        adapter = Adapter(self.query, self.parts[number], plan, self.statistics, columns, strings, self.settings)
+        self._adapters.append(adapter)
+        return adapter
 
 
 def sampled(
@@ -113,9 +113,9 @@ def _sample(query: BoundQuery, plan: TreePlan, some: EventBatch, strings: String
     negated = [absence.scan for absence in plan.absences]
     members = {}
     for scans, among in ((taken, some.partition >= 0), (negated, None)):
-        found = scan([(each.component, each.mask) for each in scans], some.columns, strings, among)
+        scan_bits = scan([(each.component, each.mask) for each in scans], some.columns, strings, among)
         for place, each in enumerate(scans):
-            members[each.component.variable] = np.flatnonzero((found.bits >> place) & 1)
+            members[each.component.variable] = np.flatnonzero((scan_bits.bits >> place) & 1)
     starts, ends = (some.position, some.position) if query.counts_events else (some.start, some.end)
     windows = windows_of(query, some.end)
     return Sample(members, starts, ends, some.partition, windows, some.columns.events, strings.arrays())

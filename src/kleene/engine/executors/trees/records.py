@@ -29,13 +29,13 @@ class RecordBuffer:
         self.fresh = 0
         self._cleared_at = 0
 
-    def append(self, made: Records) -> None:
-        size = self.size + len(made.times)
+    def append(self, records: Records) -> None:
+        size = self.size + len(records.times)
         if not self.size:
-            self._refs, self._times = np.ascontiguousarray(made.refs), np.ascontiguousarray(made.times)
+            self._refs, self._times = np.ascontiguousarray(records.refs), np.ascontiguousarray(records.times)
         else:
             self._refs, self._times = with_room(self._refs, size), with_room(self._times, size)
-            self._refs[self.size : size], self._times[self.size : size] = made
+            self._refs[self.size : size], self._times[self.size : size] = records
         self.size = size
 
     @property
@@ -55,26 +55,26 @@ class RecordBuffer:
         """Drop what starts too early, when that is worth the work; the numbers of records change then."""
         if self.size < 2 * self._cleared_at + _WORTH_IT:
             return False
-        kept = self._times[: self.size, START] >= earliest
-        self.fresh = int(np.count_nonzero(kept[: self.fresh]))
-        self._refs, self._times = self._refs[: self.size][kept], self._times[: self.size][kept]
+        survivors = self._times[: self.size, START] >= earliest
+        self.fresh = int(np.count_nonzero(survivors[: self.fresh]))
+        self._refs, self._times = self._refs[: self.size][survivors], self._times[: self.size][survivors]
         self.size = self._cleared_at = len(self._times)
         return True
 
     def numbers(self, column: int) -> Numbers:
         return self._refs[: self.size, column]
 
-    def renumber(self, column: int, kept: Numbers) -> None:
+    def renumber(self, column: int, live: Numbers) -> None:
         """Lists have other numbers now: their places among those that were kept."""
-        self._refs[: self.size, column] = renumbered(self.numbers(column), kept)
+        self._refs[: self.size, column] = renumbered(self.numbers(column), live)
 
     @property
     def nbytes(self) -> int:
         return int(self._refs.nbytes + self._times.nbytes)
 
 
-def renumbered(numbers: Numbers, kept: Numbers) -> Numbers:
-    return np.where(numbers >= 0, np.searchsorted(kept, numbers), -1).astype(np.int32)
+def renumbered(numbers: Numbers, live: Numbers) -> Numbers:
+    return np.where(numbers >= 0, np.searchsorted(live, numbers), -1).astype(np.int32)
 
 
 def taken(records: Records, places: Ints | Flags) -> Records:

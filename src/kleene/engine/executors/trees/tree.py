@@ -51,11 +51,11 @@ class OperatorTree:
                 return Above(node, self._operator(node.child), self._step(node), self._setting)
 
     def _step(self, node: GroupNode | NegNode) -> Step:
-        made: Step = (
+        step: Step = (
             ClosureStep(node, self._setting) if isinstance(node, GroupNode) else Forbidding(node.absence, self._setting)
         )
-        self._takers[made.candidates.component.variable] = made.candidates
-        return made
+        self._takers[step.candidates.component.variable] = step.candidates
+        return step
 
     # Rounds
 
@@ -96,7 +96,7 @@ class OperatorTree:
     def counted(self) -> tuple[tuple[int, int], ...]:
         """Combinations tried and records made, in the order of `plan.trees.walk`."""
         counts = [operator.counts for operator in self.root.everything()] + [step.counts for step in self.late]
-        return tuple((each.tried, each.made) for each in counts)
+        return tuple((each.tried, each.records) for each in counts)
 
     @property
     def tried(self) -> int:
@@ -104,7 +104,7 @@ class OperatorTree:
 
     def forget_counts(self) -> None:
         for counts in (*(operator.counts for operator in self.root.everything()), *(step.counts for step in self.late)):
-            counts.tried = counts.made = 0
+            counts.tried = counts.records = 0
 
     @property
     def waits(self) -> bool:
