@@ -26,7 +26,9 @@ MUTATIONS = (
     mutation(
         SETS, "nothing is tested on entering a fold", "if holds_all(node.entry", "if True or holds_all(node.entry"
     ),
-    mutation(SETS, "a fold gives its left side as well", "found: list[Traced] = []", "found = [*map(Traced, current)]"),
+    mutation(
+        SETS, "a fold gives its left side as well", "results: list[Traced] = []", "results = [*map(Traced, current)]"
+    ),
     mutation(SETS, "a fold is one round", "        while current:", "        for _ in range(1):"),
     mutation(VALUES, "one of several conditions is enough", "return all(holds", "return any(holds"),
     mutation(VALUES, "DUR counts no tick", "* step + tick", "* step"),
@@ -35,7 +37,7 @@ MUTATIONS = (
     mutation(ALGORITHM_1, "an instance is not rebound", "            self.edges.append(rebind)", "            pass"),
     mutation(ALGORITHM_1, "ties are one step", "(event.end, event.tie) if tied", "(event.end,) if tied"),
     mutation(
-        ALGORITHM_1, "instances are one whatever they hold", "following[edge.target, made.key]", "following[edge]"
+        ALGORITHM_1, "instances are one whatever they hold", "following[edge.target, successor.key]", "following[edge]"
     ),
     mutation(
         ALGORITHM_1,

@@ -214,8 +214,8 @@ def with_parts(bound: Sequence[Placed]) -> list[tuple[int, AnyBoundQuery, AnyBou
         if not isinstance(query, BoundStreamQuery):
             placed.append((number, query, query))
             continue
-        *made, rest = cut(query)
-        for part in made:
+        *own_parts, rest = cut(query)
+        for part in own_parts:
             if part.name not in parts:
                 parts[part.name] = None
                 placed.append((-len(parts), part, part))

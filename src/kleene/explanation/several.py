@@ -28,8 +28,8 @@ def explain_queries(
     bound: dict[int, AnyBoundQuery] = {}
     texts: dict[int, str] = {}
     for number, query in in_dependency_order(queries, declared):
-        made = {name: kinds for each in bound.values() for name, kinds in each.made_types.items()}
-        own = known.reading(types_read(query, known)).adding_types(made)
+        stream_types = {name: kinds for each in bound.values() for name, kinds in each.made_types.items()}
+        own = known.reading(types_read(query, known)).adding_types(stream_types)
         bound[number] = query.bind(own, checking=True)
         texts[number] = explain_query(query, schema=own, settings=settings).text
     listed = [bound[number] for number in range(len(queries))]

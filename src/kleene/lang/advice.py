@@ -95,12 +95,12 @@ def in_braces(strategy: str, conditions: str) -> str:
 def _foreign_operator(place: ErrorContext) -> Advice | None:
     """`&&` and `||` of C, `->` of other pattern languages, LIKE of SQL."""
     start = place.span.start
-    found = foreign_comparison(place)
-    if place.clause == "PATTERN" and found is not None and place.word[0] in "&|":
-        return Advice(found.span, f"in a pattern it is `{place.word[0]}`, once")
+    comparison = foreign_comparison(place)
+    if place.clause == "PATTERN" and comparison is not None and place.word[0] in "&|":
+        return Advice(comparison.span, f"in a pattern it is `{place.word[0]}`, once")
     if place.clause == "PATTERN" and place.text[start : start + 2] in ("->", "=>"):
         return Advice(Span(start, start + 2), "a sequence is written `SEQ(A a, B b)` or `A a ; B b`")
-    return found
+    return comparison
 
 
 def foreign_comparison(place: ErrorContext) -> Advice | None:

@@ -73,9 +73,9 @@ def end_advice(text: str, expected: str) -> tuple[str, Advice]:
 def part_advice(part: str, text: str, span: Span, expected: str) -> Advice:
     """Advice on a condition, a value or an attribute that stands by itself."""
     place = ErrorContext(text, span, expected)
-    found = foreign_comparison(place)
-    if found is not None:
-        return found
+    comparison = foreign_comparison(place)
+    if comparison is not None:
+        return comparison
     if part == "attribute":
         return Advice(span, "one attribute is wanted, such as `price` or `S1.price`; give others by themselves")
     if part == "value" and re.match(r"[=<>≠≤≥!]", place.word):
@@ -160,14 +160,14 @@ def _comparison(place: StreamContext) -> Advice | None:
 
 def _operation_without_braces(place: StreamContext) -> Advice | None:
     """`σ(price > 1)(S)`, `select price > 1 (S)`, `π name, price (S)`, `σ_θ(S)`."""
-    found = _BARE.search(place.before)
-    if found is None or place.inside:
+    operation = _BARE.search(place.before)
+    if operation is None or place.inside:
         return None
-    sign = SIGNS[found["mark"].casefold()]
+    sign = SIGNS[operation["mark"].casefold()]
     if sign == "μ":
         return Advice(place.span, f"the streams of μ stand in parentheses: `{FORMS[sign]}`")
-    meant = _MEANT.match(place.text, found.end("mark"))
-    form = FORMS[sign] if meant is None else f"{found['mark']}{{{meant['inner'].strip()}}}{meant['stream']}"
+    meant = _MEANT.match(place.text, operation.end("mark"))
+    form = FORMS[sign] if meant is None else f"{operation['mark']}{{{meant['inner'].strip()}}}{meant['stream']}"
     return Advice(place.span, f"what {sign} {_VERBS[sign]} stands in braces: `{_shown(form, FORMS[sign])}`")
 
 

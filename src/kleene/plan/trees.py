@@ -193,13 +193,13 @@ def tests_of(node: Node) -> tuple[Clause, ...]:
 
 def absences(node: Node) -> tuple[Site, ...]:
     """Everything that is negated, from the leaves up."""
-    found: list[Site] = []
+    sites: list[Site] = []
     for each in walk(node):
         if isinstance(each, NegNode):
-            found.append(each.absence)
+            sites.append(each.absence)
         elif isinstance(each, JoinNode):
-            found += [absence for _, absence in each.pushed]
-    return tuple(found)
+            sites += [absence for _, absence in each.pushed]
+    return tuple(sites)
 
 
 def bound(node: Node) -> tuple[Component, ...]:

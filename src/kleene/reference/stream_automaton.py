@@ -153,11 +153,11 @@ class EventAutomaton:
                 loops = [each for each in self.filters if each.state == state]
                 if any(each.stays(instance, step, timeline) for each in loops):
                     following[state, instance.key] = instance, state
-            for edge, made in self._fired(list(instances.values()), step, timeline):
+            for edge, successor in self._fired(list(instances.values()), step, timeline):
                 if edge.target == self.final:
-                    outputs[made.key] = made
+                    outputs[successor.key] = successor
                 else:
-                    following[edge.target, made.key] = made, edge.target
+                    following[edge.target, successor.key] = successor, edge.target
             instances = following
         return sorted(outputs.values(), key=lambda event: event.order)
 
@@ -173,9 +173,9 @@ class EventAutomaton:
                     continue
                 for instance in begun:
                     if instance is None or instance.end < event.start:
-                        made = edge.fired(instance, event)
-                        if made is not None:
-                            yield edge, made
+                        successor = edge.fired(instance, event)
+                        if successor is not None:
+                            yield edge, successor
 
 
 def _formula(right: Node) -> InputFormula:

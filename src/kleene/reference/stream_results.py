@@ -37,8 +37,8 @@ def evaluate_stream(query: BoundStreamQuery, events: Iterable[ReferenceEvent], b
     stream = list(events)
     names = {name for event in stream for name in event.values}
     timeline = ReferenceTimeline.of(stream, query.schema, names)
-    found = StreamEvaluator(timeline).evaluate(query.root)
-    identified = sorted((event.end, event.start, stream_id(query, event), event) for event in found)
+    results = StreamEvaluator(timeline).evaluate(query.root)
+    identified = sorted((event.end, event.start, stream_id(query, event), event) for event in results)
     return StreamResult(query, [event for *_, event in identified], [each[2] for each in identified], bad)
 
 

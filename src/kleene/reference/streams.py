@@ -89,7 +89,7 @@ class StreamEvaluator:
         """§2.3: ⋃ S[n] for n ≥ 1."""
         right = self.evaluate(node.right)
         current = [event for each in self.evaluate(node.left) if (event := entered(node, each)) is not None]
-        found: list[Traced] = []
+        results: list[Traced] = []
         while current:
             extended = [
                 Traced(event, traced.last)
@@ -97,9 +97,9 @@ class StreamEvaluator:
                 for traced in first_after(each, right, node.condition, node.schema)
                 if (event := stepped(node.step, traced)) is not None
             ]
-            found += extended
+            results += extended
             current = list({traced.event.key: traced.event for traced in extended}.values())
-        return found
+        return results
 
 
 def in_class(node: StreamSource, event: ReferenceEvent, timeline: ReferenceTimeline) -> bool:

@@ -24,7 +24,7 @@ _MOST = 4096
 def family_keys(family: Sequence[AnyBoundQuery], columns: pa.Schema) -> dict[str, str]:
     """The column of each type of the input; empty where there is no such key."""
     ways = [list(_ways(query, columns)) for query in family]
-    made = {name for query in family for name in query.makes}
+    streams = {name for query in family for name in query.makes}
     tries = [0]
 
     def fitting(number: int, chosen: list[TypeKeys]) -> list[TypeKeys] | None:
@@ -34,28 +34,28 @@ def family_keys(family: Sequence[AnyBoundQuery], columns: pa.Schema) -> dict[str
             tries[0] += 1
             if tries[0] > _MOST:
                 return None
-            if _fit([*chosen, way], made):
-                found = fitting(number + 1, [*chosen, way])
-                if found is not None:
-                    return found
+            if _fit([*chosen, way], streams):
+                choice = fitting(number + 1, [*chosen, way])
+                if choice is not None:
+                    return choice
         return None
 
     chosen = fitting(0, [])
     if chosen is None:
         return {}
-    keys = {kind: name for way in chosen for kind, name in way.columns.items() if kind not in made}
+    keys = {kind: name for way in chosen for kind, name in way.columns.items() if kind not in streams}
     kinds = {columns.field(name).type for name in keys.values()}
     return keys if len(kinds) == 1 else {}
 
 
-def _fit(chosen: Sequence[TypeKeys], made: set[str]) -> bool:
+def _fit(chosen: Sequence[TypeKeys], streams: set[str]) -> bool:
     """Whether all agree on the column of each type, and read what others make by its key."""
     by_type: dict[str, str] = {}
     for way in chosen:
         for kind, name in way.columns.items():
             if by_type.setdefault(kind, name) != name:
                 return False
-    makers = [(name, handed) for way in chosen for name, handed in way.handed_on.items() if name in made]
+    makers = [(name, handed) for way in chosen for name, handed in way.handed_on.items() if name in streams]
     return all(name not in by_type or by_type[name] in handed for name, handed in makers)
 
 

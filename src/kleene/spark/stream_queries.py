@@ -59,8 +59,8 @@ def type_keys(query: BoundStreamQuery, columns: pa.Schema) -> Iterator[TypeKeys]
     for way in linked(query.root):
         by_type = _by_type(way)
         if by_type is not None and _hash_alike(by_type, columns):
-            made = dict(query.made_columns)
-            handed_on = frozenset(made[name] for name in way.key if name in made)
+            composite_columns = dict(query.made_columns)
+            handed_on = frozenset(composite_columns[name] for name in way.key if name in composite_columns)
             yield TypeKeys(by_type, dict.fromkeys(query.makes, handed_on))
 
 

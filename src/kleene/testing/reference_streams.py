@@ -52,9 +52,9 @@ def stream_events(
         return StreamEvaluator(timeline).evaluate(query.root)
     *parts, rest = cut(query)
     for part in parts:
-        found = EventAutomaton.of(part.root).run(timeline)
-        made = composites_of(StreamResult(part, found, [""] * len(found)), part.schema, len(timeline.events))
-        timeline = ReferenceTimeline.of([*timeline.events, *made], part.schema, timeline.columns)
+        results = EventAutomaton.of(part.root).run(timeline)
+        composites = composites_of(StreamResult(part, results, [""] * len(results)), part.schema, len(timeline.events))
+        timeline = ReferenceTimeline.of([*timeline.events, *composites], part.schema, timeline.columns)
     return EventAutomaton.of(rest.root).run(timeline)
 
 
