@@ -28,7 +28,7 @@ class Aggregation(NamedTuple):
 
 @inlined
 def clear(aggregation: Aggregation, slots: Ints, groups: Groups, group: int) -> None:
-    """No event for the variable whose aggregates are in `slots`."""
+    """Reset the aggregates in `slots`: their variable has no event."""
     for slot in slots:
         groups.states[group, slot] = op.VALUE if aggregation.functions[slot] <= op.COUNT else op.MISSING
         groups.ints[group, slot] = 0
@@ -37,7 +37,7 @@ def clear(aggregation: Aggregation, slots: Ints, groups: Groups, group: int) -> 
 
 @inlined
 def copy(groups: Groups, source: int, target: int) -> None:
-    """Another group with the same events."""
+    """Copy a group: the target has the same events."""
     for slot in range(groups.states.shape[1]):
         groups.states[target, slot] = groups.states[source, slot]
         groups.ints[target, slot] = groups.ints[source, slot]
@@ -48,7 +48,7 @@ def copy(groups: Groups, source: int, target: int) -> None:
 def accumulate(
     aggregation: Aggregation, slots: Ints, row: int, events: EventColumns, texts: Texts, groups: Groups, group: int
 ) -> None:
-    """One more event for the variable whose aggregates are in `slots`."""
+    """Add one event to the aggregates of its variable, which are in `slots`."""
     for slot in slots:
         function = aggregation.functions[slot]
         if function == op.COUNT_EVENTS:
@@ -166,7 +166,7 @@ def _add_real(function: int, value: float, groups: Groups, group: int, slot: int
 def accumulate_rows(
     aggregation: Aggregation, slots: Ints, rows: Ints, events: EventColumns, texts: Texts, groups: Groups, group: int
 ) -> None:
-    """These events, in this order, for the variable whose aggregates are in `slots`."""
+    """Aggregate these events, in this order: the aggregates of their variable are in `slots`."""
     clear(aggregation, slots, groups, group)
     for row in rows:
         accumulate(aggregation, slots, row, events, texts, groups, group)

@@ -1,4 +1,4 @@
-"""Exact integer arithmetic for kernels: nothing here wraps around, and no test is a guess.
+"""Exact integer arithmetic for kernels: nothing wraps around, and no test is approximate.
 
 A function that can fail to have a result returns whether it has one, and the result.
 """
@@ -47,7 +47,7 @@ def multiply(left: int, right: int) -> tuple[bool, int]:
 
 @inlined
 def _product_fits(left: int, right: int) -> bool:
-    """By division; neither is zero."""
+    """Whether a product fits 64 bits, by division; neither factor is zero."""
     if (left < 0) != (right < 0):
         if left > 0:
             left, right = right, left
@@ -61,7 +61,7 @@ def _product_fits(left: int, right: int) -> bool:
 
 @inlined
 def modulo(left: int, right: int) -> tuple[bool, int]:
-    """With the dividend's sign."""
+    """The remainder, with the dividend's sign."""
     if right == 0:
         return False, left
     if right == -1:

@@ -4,7 +4,7 @@ At each state, from the last to the first, an event is offered to the runs that 
 the lists of their states afterwards, so that no run meets it twice. A run tries its edges with it (§3.1):
 
     take      the event is one more of the state's Kleene component, and the run has it;
-    proceed   the component may be left, and what is asked of it as a whole holds;
+    proceed   the component may be left, and the conditions on it as a whole hold;
     begin     the event is the first of the next component, and the run has it there;
     ignore    the run stays as it is, and later events meet it again. Contiguity forbids that, and so does
               skip_till_next_match where the run could take the event, or begin with it.
@@ -139,7 +139,7 @@ def _offer(offer: Offer, time: Timeline, machine: Machine, scope: ProgramScope, 
 
 @step
 def _bind(node: Int, offer: Offer, machine: Machine, scope: ProgramScope, runs: Runs) -> None:
-    """What the programs of a run's edges read."""
+    """Bind what the programs of a run's edges read."""
     bindings = scope.bindings
     for slot in range(runs.slots.shape[1]):
         bindings[0, RUN_SLOTS + slot] = runs.slots[node, slot]
@@ -162,7 +162,7 @@ def _follow_edges(node: Int, offer: Offer, time: Timeline, machine: Machine, sco
             if tried and machine.maximum[state] >= 0:
                 tried = runs.nodes[node, NUMBER] < machine.maximum[state]
         elif edge == PROCEED:
-            # What is no Kleene component is left without being asked.
+            # A single component is left without a test.
             tried = proceeds and node != ROOT and bool(machine.kleene[state])
             if tried and runs.nodes[node, NUMBER] < machine.minimum[state]:
                 tried = proceeds = False
@@ -185,7 +185,7 @@ def _follow_edges(node: Int, offer: Offer, time: Timeline, machine: Machine, sco
         if not good:
             runs.counts[target, FAILED] += 1
             continue
-        # A Kleene component that is left for the next one may be gone on with instead.
+        # A run that leaves a Kleene component for the next one may continue the component instead.
         if machine.next_match and (edge == TAKE or (node != ROOT and not machine.kleene[state])):
             stays = False
         if _has_expired(node, event, time, machine, runs):
@@ -211,7 +211,7 @@ def _ends_in_time(node: Int, target: Int, event: Arrival, time: Timeline, machin
 
 @step
 def _has_expired(node: Int, event: Arrival, time: Timeline, machine: Machine, runs: Runs) -> bool:
-    """Whether an event is too far from a run's start. What follows it is no nearer; another event may be."""
+    """Whether an event is too far from a run's start. Later events of the run are no nearer; another event may be."""
     if node == ROOT or not machine.early or machine.within.size < 0 or time.closes:
         return False
     return outside(time.ends[event.number], time.starts[runs.nodes[node, NEWEST]], machine.within)

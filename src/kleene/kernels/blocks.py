@@ -72,7 +72,7 @@ def holds_rows(program: Code, events: EventColumns, texts: Texts, depth: int, ou
                 reals[top, :size] = program.reals[first]
             elif operation <= op.PUSH_NULL:
                 top += 1
-                states[top, :size] = op.NULL  # nobody asks for an aggregate over one event by itself
+                states[top, :size] = op.NULL  # no program has an aggregate over one event by itself
             elif operation == op.TO_REAL:
                 _to_real(ints[top, :size], reals[top, :size])
             elif operation == op.TO_RANK:
@@ -103,7 +103,7 @@ def holds_rows(program: Code, events: EventColumns, texts: Texts, depth: int, ou
 
 @step
 def _compute(operation: int, first: int, second: int, block: Block, top: int, size: int) -> None:
-    """Two values of each row become one. What is constant to the compiler makes its loop a fast one."""
+    """Two values of each row become one. An operation that is constant to the compiler has a fast loop."""
     state = block.states[top, :size]
     left, right = block.ints[top, :size], block.ints[top + 1, :size]
     x, y = block.reals[top, :size], block.reals[top + 1, :size]
@@ -141,7 +141,7 @@ def _compare(operation: int, comparison: int, ratio: int, block: Block, top: int
         _compare_times(comparison, ratio, left, right, state, truth)
 
 
-# Loops over the rows of a block; of what is no value, any result will do ---------------------------------------------
+# Loops over the rows of a block; where there is no value, any result will do -----------------------------------------
 
 
 @inlined

@@ -14,7 +14,7 @@ from kleene.kernels.timeline import Timeline, outside
 
 
 class BoundEvents(NamedTuple):
-    """The events that each record has already."""
+    """The events that each record binds already."""
 
     events: Numbers  # [reference]
     offsets: Ints  #   [record + 1]: where those of each begin

@@ -67,7 +67,7 @@ def completes(node: Int, event: Arrival, time: Timeline, machine: Machine, scope
 
 @compiled
 def _passes(node: Int, event: Arrival, time: Timeline, machine: Machine, scope: ProgramScope, runs: Runs) -> bool:
-    """Whether what is asked of the last component as a whole holds, and no negated event invalidates the run."""
+    """Whether the conditions on the last component as a whole hold, and no negated event invalidates the run."""
     time, machine, scope, runs = borrowed(time), borrowed(machine), borrowed(scope), borrowed(runs)
     last = machine.kleene.size - 1
     _bind_run(node, machine, runs, scope.bindings)
@@ -82,7 +82,7 @@ def _passes(node: Int, event: Arrival, time: Timeline, machine: Machine, scope: 
 
 @step
 def _bind_run(node: int, machine: Machine, runs: Runs, bindings: Ints) -> None:
-    """What programs on a complete match read."""
+    """Bind what programs on a complete match read."""
     for slot in range(runs.slots.shape[1]):
         bindings[0, RUN_SLOTS + slot] = runs.slots[node, slot]
     last = machine.kleene.size - 1

@@ -1,8 +1,8 @@
-"""Copies of variables, left out before a kernel is compiled.
+"""Removes copies of variables before a kernel is compiled.
 
-Numba copies a variable wherever it is read, and into each step that it is handed to (`jit.step`). Of a number that
-costs nothing; of a named tuple of twenty arrays it is hundreds of instructions. LLVM removes them all, which took it as
-long as all the rest of the automaton's kernel.
+Numba copies a variable wherever it is read, and into each step that it is handed to (`jit.step`). For a number that
+costs nothing; for a named tuple of twenty arrays it is hundreds of instructions. LLVM removes them all, which took as
+long as the rest of the automaton's kernel.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TRIED = ("0.68.",)
 class LeaveOutCopies(FunctionPass):  # type: ignore[misc]
     """Reads a variable in place of its copies: each is assigned once here, so that both are the same throughout.
 
-    What stands for several variables, one a way to its place (SSA's phi), is not read in place of its copies: Numba
-    assigns it at the end of each way, where a copy still has what it was before.
+    A phi of SSA, which stands for several variables, is not read in place of its copies: Numba assigns it at the end
+    of each block before it, where a copy still has the former value.
     """
 
     _name = "kleene_leave_out_copies"
@@ -65,9 +65,9 @@ def _origin(variable: Any, copied: dict[str, Any]) -> Any:
 
 
 class KernelCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's compiler, which leaves out copies; of a Numba that this was not tried with, as it is.
+    """Numba's compiler, which leaves out copies; unchanged for versions of Numba that this was not tried with.
 
-    Passes are no public part of Numba, and without this one kernels are the same: they only take longer to compile.
+    Passes are no public part of Numba. Without this one kernels are the same, and only take longer to compile.
     """
 
     def define_pipelines(self) -> list[Any]:

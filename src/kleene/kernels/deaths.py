@@ -1,6 +1,6 @@
 """When a run is dead: no edge, not even the one that ignores an event, keeps it alive (SASE+ §3.2, §5.2).
 
-An event that comes finds the dead among the runs of its partition and takes them off their list.
+Each event that comes takes the dead runs of its partition off their lists.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def purge(key: int, number: int, time: Timeline, machine: Machine, runs: Runs) -
     time, machine, runs = borrowed(time), borrowed(machine), borrowed(runs)
     event = arrival(number, key, time, machine, runs)
     # A run whose window has closed is of no use, wherever windows are tested, and how many of them are left depends
-    # on when the store was made anew.
+    # on when the store was rebuilt.
     measured = machine.within.size >= 0
     for state in range(machine.kleene.size):
         previous: Int = np.int32(-1)

@@ -1,7 +1,7 @@
 """The expression machine: one evaluator of postfix programs for the conditions of all queries.
 
 A program is a conjunction of clauses, a clause a disjunction of literals. A literal that is true jumps to the next
-clause; after the last one stands FAIL. What NULL, missing and undefined mean stands on the semantics page §2.
+clause; after the last one stands FAIL. The semantics page §2 defines NULL, missing and undefined.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class EventColumns(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """What programs know of strings besides their codes."""
+    """Properties of strings, by code."""
 
-    ranks: Ints  #  [code]: its place in the order of all strings; empty when no program asks
+    ranks: Ints  #  [code]: its place in the order of all strings; empty when no program reads it
     tests: Bytes  # [test, code]: whether the string passes
 
 
@@ -87,7 +87,7 @@ class ProgramScope(NamedTuple):
 
 
 class EventTest(NamedTuple):
-    """What one event more must satisfy, beside those that a binding has."""
+    """A test of one more event, beside those of a binding."""
 
     program: Code
     slot: int  # where that event stands in a binding
@@ -164,7 +164,7 @@ def holds_each(program: Code, scope: ProgramScope, out: Any) -> None:
 
 @step
 def _push(operation: int, first: int, program: Code, groups: Groups, group: int, stack: Stack, top: int) -> None:
-    """Aggregates and constants."""
+    """Push an aggregate or a constant."""
     if operation == op.GROUP_INT:
         stack.states[top] = groups.states[group, first]
         stack.ints[top] = groups.ints[group, first]

@@ -68,7 +68,7 @@ def extend(
 def _compute_state(
     new: Int, node: Int, target: Int, number: Int, machine: Machine, scope: ProgramScope, runs: Runs
 ) -> None:
-    """What later edges read, of what the run has bound and aggregated: the paper's V."""
+    """Compute the paper's V: the bindings and aggregates of the run that later edges read."""
     for slot in range(runs.slots.shape[1]):
         runs.slots[new, slot] = scope.bindings[0, RUN_SLOTS + slot] if machine.keep[target, slot] else -1
     groups = scope.groups
@@ -84,7 +84,7 @@ def _compute_state(
 
 @step
 def _fill_node(new: Int, node: Int, event: Arrival, machine: Machine, runs: Runs) -> None:
-    """Make a new node of what the runs are that come to it from another."""
+    """Fill a new node for the runs that come to it from another."""
     nodes = runs.nodes
     begins = node == ROOT
     nodes[new, LINK] = -1
@@ -102,7 +102,7 @@ def _fill_node(new: Int, node: Int, event: Arrival, machine: Machine, runs: Runs
 
 @step
 def _share_node(shared: Int, node: Int, event: Arrival, time: Timeline, machine: Machine, runs: Runs) -> None:
-    """Add the runs of a node to those of the one whose future they have."""
+    """Add the runs of a node to one with the same future."""
     nodes, total, starts = runs.nodes, runs.total, time.starts
     tallies = Tallies(runs.tally, runs.tallied, runs.sizes)
     if node == ROOT:

@@ -1,4 +1,4 @@
-"""The canonically first match of a graph: what names a row of OUTPUT COMPRESSED.
+"""The canonically first match of a graph, which names a row of OUTPUT COMPRESSED.
 
 Starts come from the latest, then events in pattern order canonically, the shorter of two lists first. A match can begin
 like another and go on otherwise, so the walk keeps all nodes that stand for the same event after the same beginning.
@@ -40,7 +40,7 @@ def first_paths(
             useful[ends[end] - first] = True
             complete[ends[end] - first] = True
         base, after = _followers(first, size, link_offsets, links, useful)
-        # When a node was last reached: by which step of the walk.
+        # [node]: the step of the walk that last reached it.
         reached = np.full(size, -1, np.int64)
         pending = np.empty(size + 1, np.int64)
         standing = np.empty(size + 1, np.int64)

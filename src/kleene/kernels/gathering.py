@@ -1,4 +1,4 @@
-"""Values taken by row number, and flat matches taken apart by variable: what columns of results are built from."""
+"""Gathers values by row number, and splits flat matches by variable: the columns of results are built from these."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def gather_bits(bits: Bytes, first: int, rows: Rows, out: Bytes) -> int:
 
 @inlined
 def run_end(variables: Bytes, begin: int, stop: int, variable: int) -> int:
-    """Where references to a variable end that begin at `begin`, if there are any; those to later ones follow."""
+    """The end of the references to a variable that begin at `begin`, if any; those to later variables follow."""
     if begin == stop or variables[begin] != variable:
         return begin
     if variables[stop - 1] == variable:
@@ -61,7 +61,7 @@ def run_end(variables: Bytes, begin: int, stop: int, variable: int) -> int:
 
 
 class ByVariable(NamedTuple):
-    """Matches taken apart, those of the result in its order."""
+    """Matches split by variable, in the order of the result."""
 
     first: Rows  #   [match]: its first event
     singles: Rows  # [single variable, match]: its event, -1 where it is absent
@@ -78,7 +78,7 @@ def by_variable(
     places: Ints,  #  [variable]: its row in `singles`, or, as -1 - row, in `begins` and `sizes`
     out: ByVariable,
 ) -> None:
-    """Take matches apart."""
+    """Split matches by variable."""
     out = borrowed(out)
     first, singles, begins, sizes = out.first, out.singles, out.begins, out.sizes
     for row in range(len(order)):

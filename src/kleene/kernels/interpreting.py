@@ -60,10 +60,10 @@ class Kernel:
 
     @property
     def py_func(self) -> Any:
-        """What Numba writes there."""
+        """The function whose statements Numba writes there."""
         return self.plain
 
     @property
     def _numba_type_(self) -> Any:
-        """What Numba takes it for in the code of other kernels."""
+        """Its type in the code of other kernels."""
         return self.dispatcher._numba_type_

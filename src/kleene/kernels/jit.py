@@ -108,7 +108,7 @@ def _lower_borrowed(context: Any, builder: Any, signature: Any, arguments: Any) 
 
 
 def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """The value without the counts of who holds its arrays."""
+    """The value without the reference counts of its arrays."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
         array.meminfo = cgutils.get_null_value(array.meminfo.type)

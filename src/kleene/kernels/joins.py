@@ -75,7 +75,7 @@ class JoinWindow(NamedTuple):
 
 
 class PairTest(NamedTuple):
-    """What a pair must satisfy: no event twice, comparisons of two attributes, then a program."""
+    """The tests of a pair: no event twice, comparisons of two attributes, then a program."""
 
     clashes: Ints  #   [pair, 2]: columns of both sides that must not hold the same event
     quick: Ints  #     [test, QUICK]
@@ -107,7 +107,7 @@ class Pairs(NamedTuple):
 
 @compiled
 def link(begin: int, end: int, codes: Ints, heads: Numbers, previous: Numbers) -> None:
-    """Put records in front of the others of their code; a code of −1 is found by nobody."""
+    """Put records in front of the others of their code; records of code −1 are never found."""
     for record in range(begin, end):
         code = codes[record - begin]
         if code >= 0:
@@ -117,7 +117,7 @@ def link(begin: int, end: int, codes: Ints, heads: Numbers, previous: Numbers) -
 
 @inlined
 def _link(links: Links) -> None:
-    """Put the next record in front of the others of its code; a code of −1 is found by nobody."""
+    """Put the next record in front of the others of its code; a record of code −1 is never found."""
     record = links.linked[0]
     code = links.codes[record - links.base]
     if code >= 0:
@@ -143,7 +143,7 @@ def join(
     scope: ProgramScope,  # one binding
     out: Pairs,
 ) -> int:
-    """Write pairs in the order of the outer records; the one that makes too many, or for which there is no room."""
+    """Write pairs in the order of the outer records; the first one that makes too many, or that has no room."""
     outer, inner, pairing, time = borrowed(outer), borrowed(inner), borrowed(pairing), borrowed(time)
     scope, out = borrowed(scope), borrowed(out)
     order, within, floors, ceilings = pairing.order, window.within, pairing.floors, pairing.ceilings
@@ -253,7 +253,7 @@ def _write_columns(
 def _passes(
     row: int, other: int, outer: CodedRecords, inner: LinkedRecords, test: PairTest, scope: ProgramScope
 ) -> bool:
-    """Whether two records may be one."""
+    """Whether two records may be joined."""
     for place in range(test.clashes.shape[0]):
         event = outer.refs[row, test.clashes[place, 0]]
         if event >= 0 and event == inner.refs[other, test.clashes[place, 1]]:

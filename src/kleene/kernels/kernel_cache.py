@@ -1,7 +1,7 @@
 """How compiled kernels are kept on disk, so that a new process has them within milliseconds.
 
 Numba's own cache looks at a kernel's file only, although a kernel holds constants and code of those it imports; and it
-makes ready to compile whenever it loads, which takes longer than to load every kernel that a query needs.
+prepares the compiler whenever it loads, which takes longer than loading every kernel that a query needs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOCATORS = tuple(CompileResultCacheImpl._locator_classes)
 
 
 class _BesideSources(_IN_TREE):  # type: ignore[misc, valid-type]
-    """`__pycache__` beside the kernels, also where it cannot be written if all kernels are in it: a system's image."""
+    """`__pycache__` beside the kernels, also where it cannot be written but holds all kernels: a system's image."""
 
     def ensure_cache_path(self) -> None:
         if not _holds_all(self.get_cache_path()):
@@ -119,7 +119,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
     def done(self) -> None:
-        """The kernel is compiled and kept, or failed to be."""
+        """Release the lock: the kernel is compiled and kept, or that failed."""
         self._lock.close()
 
     @property
@@ -164,7 +164,7 @@ _IMPORTED = re.compile(r"^from kleene\.kernels(?:\.(\w+)| import (.+))", re.MULT
 
 @cache
 def sources(path: Path) -> str:
-    """What stands in a kernel's file and in those of the kernels that it imports."""
+    """The digest of a kernel's file and of the files of the kernels that it imports."""
     text = path.read_text(encoding="utf-8")
     digest = blake2b(text.encode(), digest_size=16)
     for module, listed in _IMPORTED.findall(text):

@@ -68,7 +68,7 @@ def _count(codes: npt.NDArray[np.int32], wanted: Flags) -> int:
 
 @compiled
 def _fill(codes: npt.NDArray[np.int32], wanted: Flags, out: Ints) -> None:
-    """There is room for one more than are wanted, so that each row is written without a branch to guess wrong."""
+    """Write the wanted rows. There is room for one more, so that each row is written without a branch to mispredict."""
     at = 0
     for row in range(codes.size):
         out[at] = row
@@ -137,7 +137,7 @@ def count_before(
     positions: Ints,  # [event]: out: how many events of the partition are before it
     places: Ints,  #    [event]: out: how many are of an earlier step
 ) -> None:
-    """Events may have begun long ago, so that others of their partition have passed and are not before them.
+    """Count the events before each one: it may have begun long ago, and events that passed since are not before it.
 
     Each row knows one further back, as far as makes every way back short (Myers, An applicative random-access stack).
     """

@@ -15,7 +15,7 @@ from kleene.kernels.timeline import Timeline, outside
 
 
 class Lists(NamedTuple):
-    """Lists of events that grow by one event; a longer one goes on from another."""
+    """Lists of events that grow by one event; a longer one extends another."""
 
     parent: Numbers  # [list]: −1: this is its first event
     event: Numbers
@@ -25,10 +25,10 @@ class Lists(NamedTuple):
 
 
 class FollowingTest(NamedTuple):
-    """What an event must satisfy to follow on a list."""
+    """The test of an event that follows on a list."""
 
     program: Code
-    slots: Ints  # of the event before it, of the event itself, and of the list's first event where that is asked for
+    slots: Ints  # of the event before it, of the event itself, and of the list's first event where a condition reads it
     aggregation: Aggregation
     aggregates: Ints  # the slots of the list's aggregates so far
 
@@ -44,7 +44,7 @@ def grow(
     test: FollowingTest,
     scope: ProgramScope,  #     one binding; a group for each list
 ) -> int:
-    """Every list that an event ends; the candidate for which there was no room."""
+    """Add every list that an event ends; the candidate for which there was no room."""
     lists, time, test, scope = borrowed(lists), borrowed(time), borrowed(test), borrowed(scope)
     aggregation, own_slots, slots = test.aggregation, test.aggregates, test.slots
     chosen, groups = scope.bindings, scope.groups

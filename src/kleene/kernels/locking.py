@@ -1,6 +1,6 @@
 """Locks between processes that share a folder: the system releases those of a process that ends, however it ends.
 
-Where the system or the folder knows no locks, everybody goes ahead: what they protect from is double work, not harm.
+Where the system or the folder has no locks, all processes go ahead: locks prevent double work, not harm.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def unlock(file: int) -> None:
 
 
 def is_taken(path: Path) -> bool:
-    """Whether somebody holds the lock of `take` now."""
+    """Whether a process holds the lock of `take` now."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

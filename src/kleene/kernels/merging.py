@@ -12,7 +12,7 @@ from kleene.kernels.runs import NUMBER, STATE, Arrival, Flags, Int, Runs
 
 @inlined
 def forget(state: int, keep_groups: Flags, groups: Groups, node: Int) -> None:
-    """Aggregates that nothing will read are all alike."""
+    """Clear aggregates that nothing will read, so that they are all alike."""
     for slot in range(groups.states.shape[1]):
         if not keep_groups[state, slot]:
             groups.ints[node, slot] = 0

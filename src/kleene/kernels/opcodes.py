@@ -5,7 +5,7 @@ Plain integers, so that compiled code holds them as constants and a planner can 
 
 from __future__ import annotations
 
-# What a value on the stack is. Arithmetic on several takes the greatest: missing spreads before undefined, undefined
+# States of a value on the stack. Arithmetic on several takes the greatest: missing spreads before undefined, undefined
 # before NULL.
 VALUE = 0
 NULL = 1
@@ -75,7 +75,7 @@ AGREED = 7
 # The value of one event by its number, which is added to this: `NTH + 6` keeps that of the sixth.
 NTH = 8
 
-# What an aggregate is over.
+# The kind of value that an aggregate is over.
 INTS = 0
 REALS = 1
 STRINGS = 2

@@ -1,4 +1,4 @@
-"""One operation of the expression machine on values that are there: what it comes to, and whether that is a value."""
+"""Operations of the expression machine on values that are present: the result, and whether it is a value."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _SHORT = 64
 
 
 class Ranked(NamedTuple):
-    """Matches as flat arrays (`engine.matches.Matches`), and the start of each."""
+    """Matches as flat arrays (`engine.output.matches.Matches`), and the start of each."""
 
     offsets: Ints  # [match + 1]
     events: Ints  # [reference]
@@ -84,7 +84,7 @@ def leading_keys(ranked: Ranked, ends: Ints, shift: int, number: int, event_bits
     number   of references that go into the number, at most two; each takes `bits`, `event_bits` of them the event
     """
     offsets, events, variables, starts = ranked
-    # No reference comes before any.
+    # A missing reference is 0, and comes before any other.
     none = 1 << (bits - event_bits)
     for match in range(len(out)):
         key = np.int64((np.uint64(ends[match]) - np.uint64(starts[match])) >> np.uint64(shift))
@@ -101,7 +101,7 @@ def leading_keys(ranked: Ranked, ends: Ints, shift: int, number: int, event_bits
 
 @compiled
 def sort_groups(ranked: Ranked, ends: Ints, keys: Ints, order: Ints, scratch: Ints) -> None:
-    """Put matches in order that stand in the order of their ends.
+    """Sort matches that are in the order of their ends.
 
     keys      [match]: as from `leading_keys`
     order     [place]: the number of a match, changed in place
@@ -137,7 +137,7 @@ def sort_groups(ranked: Ranked, ends: Ints, keys: Ints, order: Ints, scratch: In
 
 @compiled
 def _settle(ranked: Ranked, keys: Ints, order: Ints, scratch: Ints, begin: int, stop: int) -> None:
-    """Put matches in order that stand in the order of their keys."""
+    """Sort matches that are in the order of their keys."""
     low = begin
     for place in range(begin + 1, stop + 1):
         if place == stop or keys[order[place]] != keys[order[low]]:
@@ -148,7 +148,7 @@ def _settle(ranked: Ranked, keys: Ints, order: Ints, scratch: Ints, begin: int, 
 
 @compiled
 def _sort(ranked: Ranked, order: Ints, scratch: Ints, begin: int, stop: int) -> None:
-    """Put matches of the same key in order."""
+    """Sort matches of the same key."""
     for low in range(begin, stop, _SHORT):
         for place in range(low + 1, min(low + _SHORT, stop)):
             moved = order[place]

@@ -54,7 +54,7 @@ def write_paths(
     walk: Walk,
     out: Paths,
 ) -> None:
-    """All runs, those of one node together."""
+    """Write all runs, those of one node together."""
     completed, walk, out = borrowed(completed), borrowed(walk), borrowed(out)
     starts, variables, runs = borrowed(starts), borrowed(variables), borrowed(runs)
     nodes, lowest, most = completed.nodes, completed.lowest, completed.most
@@ -207,7 +207,7 @@ def longest_prefixes(
     runs: Runs,
     best: npt.NDArray[np.int32],  # [event]: the run from this first event that came furthest, or −1
 ) -> None:
-    """Most components first, then canonical order (the semantics page §3, TIMEOUTS). Runs are not merged here."""
+    """The best run: most components, then canonical order (the semantics page §3, TIMEOUTS). No runs are merged."""
     one, other = np.empty(64, np.int32), np.empty(64, np.int32)
     for node in range(begin, end):
         first = runs.nodes[node, NEWEST]

@@ -1,4 +1,4 @@
-"""What an automaton is, and what its runs are, as arrays (SASE+ §3–5).
+"""An automaton and its runs as arrays (SASE+ §3–5).
 
 A node is a run that has just taken an event: its state, what it needs to know for later edges (slots and aggregates,
 the paper's computation state V), and links to the nodes that it came from. Runs with the same future share a node, so
@@ -20,7 +20,7 @@ from kleene.kernels.timeline import WindowLength
 Numbers = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.uint64]
-# An integer of the width that the arrays have which it comes from or goes to.
+# An integer, as wide as those of the arrays that it comes from or goes to.
 Int = Any
 
 # Slots of a binding that every program knows; the slots of runs come after them.
@@ -56,7 +56,7 @@ REACHED, FAILED, STOPPED, EXPIRED, BROKEN, COUNTERS = range(6)
 
 
 class Machine(NamedTuple):
-    """The automaton: what does not change."""
+    """The automaton, which does not change."""
 
     kleene: Flags  #     [state]
     minimum: Ints  #     [state]: how many events a Kleene component needs
@@ -88,7 +88,7 @@ class Machine(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """The runs: what grows. Arrays have room for more; `sizes` says how much of them is used."""
+    """The runs, which grow. Arrays have room for more; `sizes` says how much of them is used."""
 
     nodes: Numbers  #  [node, FIELDS]
     slots: Numbers  #  [node, slot]: events that later edges read

@@ -22,7 +22,7 @@ REACHED, FAILED, COUNTERS = range(3)
 
 
 class Stacks(NamedTuple):
-    """What grows with the stream; there is room for all instances of the events to come."""
+    """The stacks, which grow with the stream; there is room for all instances of the events to come."""
 
     event: Numbers  #  [instance]
     below: Numbers  #  [instance]: the one below it in its stack
@@ -33,7 +33,7 @@ class Stacks(NamedTuple):
 
 
 class SequenceRule(NamedTuple):
-    """What is looked for: what does not change."""
+    """The sequence to find, which does not change."""
 
     programs: Programs  # [place]: what can be tested once its event is bound, and those of later places
     within: WindowLength

@@ -17,7 +17,7 @@ from numba.core import config
 
 @cache
 def stamp_name() -> str:
-    """Of these sources, for this Python, this Numba and this kind of processor."""
+    """The name for these sources, for this Python, this Numba and this kind of processor."""
     processor = config.CPU_NAME or llvm.get_host_cpu_name()
     features = config.CPU_FEATURES or llvm.get_host_cpu_features().flatten()
     digest = blake2b(digest_size=12)

@@ -25,7 +25,7 @@ START, END, START_TIE, END_TIE, FIRST_VALUE = range(5)
 # The bits of the one NaN that cells hold.
 NAN_BITS = int(np.array([np.nan]).view(np.int64)[0])
 
-# What is put into a cell: that of another cell, of a column of integers or of reals, the value of a program, or NULL.
+# Sources of a cell: another cell, a column of integers or of reals, the value of a program, or NULL.
 FROM_CELL, FROM_INTS, FROM_REALS, COMPUTED_INT, COMPUTED_REAL, NOTHING = range(6)
 
 # Columns of an edge: the state that it leads to (the number of states: a result), its test, and where its assignments
@@ -36,11 +36,11 @@ TARGET, TEST, ASSIGNMENTS, ASSIGNMENTS_END, EDGE = range(5)
 # edges and its keys begin and end, and how many steps of time a composite event may last (−1: any number).
 WIDTH, FILTER, EDGES, EDGES_END, KEYS, KEYS_END, MOST, STATE = range(8)
 
-# Columns of what is counted by state: instances that came, that an event served, and that grew too old to be of use.
+# Counters of a state: instances that came, that an event served, and that grew too old to be of use.
 CAME, SERVED_COUNT, EXPIRED, COUNTERS = range(4)
 
-# Sizes that change: free instances, results, what this step made and served, how many steps there were, and what there
-# was no room for in the last call: instances, or results.
+# Sizes that change: free instances, results, the new and the served instances of this step, the number of steps, and
+# what the last call had no room for: instances, or results.
 FREE, RESULTS, NEW, SERVED, STEPS, LACKS, SIZES = range(7)
 NO_INSTANCES, NO_RESULTS = 1, 2
 
@@ -80,9 +80,9 @@ class Instances(NamedTuple):
     heads: Numbers  #  [bucket]: the first instance whose room has this hash; a power of two of them
     free: Numbers  #   [place]: a stack of free instances
     new: Numbers  #    [place]: the instances that this step made
-    served: Numbers  # [place]: what an event of this step served
+    served: Numbers  # [place]: the instances that an event of this step served
     stamps: Ints  #    [instance]: the last step in which it was served
-    known: Numbers  #  [bucket]: what this step made, by hash; a power of two of them, twice as many as instances
+    known: Numbers  #  [bucket]: the new instances, by hash; a power of two of them, twice as many as instances
     known_at: Ints  #  [bucket]: the step of that entry
     counts: Ints  #    [state, COUNTERS], and a row for results
     sizes: Ints  #     [SIZES]
@@ -174,7 +174,7 @@ def _free(instances: Instances, instance: int) -> None:
 
 @inlined
 def is_over(start: int, now: int, most: int) -> bool:
-    """Whether a composite event that ends now lasts longer than `most`; a negative one is none.
+    """Whether a composite event that ends now lasts longer than `most`; a negative `most` is no limit.
 
     Times may be anywhere in 64 bits, where the distance of two need not fit.
     """
@@ -214,7 +214,7 @@ def results_fit(automaton: Automaton, instances: Instances, results: StreamResul
 
 @step
 def undo(instances: Instances) -> None:
-    """Forget what a step made; whatever it served is served again when the step is taken once more."""
+    """Free the new instances of a step; those that it served are served again when the step is repeated."""
     for place in range(instances.sizes[NEW]):
         _free(instances, instances.new[place])
     instances.sizes[NEW] = 0
@@ -223,7 +223,7 @@ def undo(instances: Instances) -> None:
 
 @compiled
 def commit(automaton: Automaton, instances: Instances, results: StreamResults) -> None:
-    """Let what a step served leave, and what it made wait, or be a result; of equal ones one is kept."""
+    """Let served instances leave, and new ones wait or become results; of equal ones one is kept."""
     automaton, instances, results = borrowed(automaton), borrowed(instances), borrowed(results)
     final = automaton.final
     for place in range(instances.sizes[SERVED]):
@@ -262,7 +262,7 @@ def commit(automaton: Automaton, instances: Instances, results: StreamResults) -
 
 @step
 def _is_known(instances: Instances, instance: int, width: int) -> bool:
-    """Whether this step made an equal instance at the same state before; otherwise this one is known from now on."""
+    """Whether this step made an equal instance at the same state before; otherwise this one is noted."""
     value = np.uint64(instances.at[instance])
     for cell in range(width):
         value = mix(value ^ np.uint64(instances.cells[instance, cell]))
@@ -304,7 +304,7 @@ def expire(automaton: Automaton, instances: Instances, now: int) -> None:
 
 @compiled
 def settle_in(automaton: Automaton, instances: Instances) -> None:
-    """Put all instances into the buckets again: there are other ones, or none of them waits yet."""
+    """Put all instances into the buckets: these are new, or no instance is in one yet."""
     instances.heads[:] = -1
     for instance in range(instances.at.size):
         if instances.at[instance] >= 0:

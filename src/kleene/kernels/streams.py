@@ -1,7 +1,7 @@
 """Event automata over flat arrays (CESAR §3.2, Algorithm 1): instances at states, step by step of simultaneous events.
 
-An event opens the rooms of its own values only. What a step makes is put in place after it, and of equal instances at
-a state one is kept.
+An event opens the rooms of its own values only. New instances are put in place after the step, and of equal ones
+at a state one is kept.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _simultaneous(events: StreamEvents, left: int, right: int) -> bool:
 
 @step
 def _offer(automaton: Automaton, events: StreamEvents, instances: Instances, scope: ProgramScope, event: int) -> bool:
-    """Offer an event to the states that take it; False when there is no room for what it makes."""
+    """Offer an event to the states that take it; False when there is no room for new instances."""
     bits = events.formulas[event]
     formula = 0
     has_room = True
@@ -115,7 +115,7 @@ def _offer(automaton: Automaton, events: StreamEvents, instances: Instances, sco
 def _serve(
     automaton: Automaton, events: StreamEvents, instances: Instances, scope: ProgramScope, state: int, event: int
 ) -> bool:
-    """Let an event serve what waits for it at a state; False when there is no room for what that becomes."""
+    """Let an event serve the instances that wait for it at a state; False when there is no room for new ones."""
     row = automaton.states[state]
     starts = row[WIDTH] == 0
     has_key, room = room_of_event(automaton, row, state, scope.events, event)
@@ -176,7 +176,7 @@ def _fire(
     instance: int,
     event: int,
 ) -> bool:
-    """What an edge makes of an instance (−1: of nothing) and an event that pass its test; False: there is no room."""
+    """Make a new instance of one (−1: of none) and an event that pass the test of an edge; False: there is no room."""
     row = automaton.edges[edge]
     before = max(instance, 0)
     if not is_empty(automaton.programs, row[TEST]) and not _passes(automaton.programs, row[TEST], scope, before):

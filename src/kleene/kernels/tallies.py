@@ -22,14 +22,14 @@ class Tallies(NamedTuple):
 
 @inlined
 def add(left: Int, right: Int) -> Int:
-    """Of more than 64 bits only that it is more is known."""
+    """The sum, or the greatest number where it has more than 64 bits."""
     total = left + right
     return np.uint64(0xFFFFFFFFFFFFFFFF) if total < left else total
 
 
 @inlined
 def tally_one(first: Int, older: Int, tallies: Tallies) -> Int:
-    """One run that begins with this event, before others."""
+    """Tally one run that begins with this event, in front of older ones."""
     tally, tallied, sizes = tallies.tally, tallies.tallied, tallies.sizes
     new = np.int32(sizes[TALLIES])
     sizes[TALLIES] += 1
@@ -45,8 +45,8 @@ def tally_one(first: Int, older: Int, tallies: Tallies) -> Int:
 def together(left: Int, right: Int, own: Int, end: Int, starts: Ints, within: WindowLength, tallies: Tallies) -> Int:
     """The tallies of two nodes together, latest first event first, without those that the window has left behind.
 
-    What the left one has from `own` on is its alone and is used again, so that a node that many others are added to
-    takes no more room than these have. `_grow` and the check before each event rely on that.
+    The tallies of the left one from `own` on are its alone and are used again, so that a node that many others are
+    added to takes no more room than these have. `_grow` and the check before each event rely on that.
     """
     tallies, starts = borrowed(tallies), borrowed(starts)
     tally, tallied, sizes = tallies.tally, tallies.tallied, tallies.sizes

@@ -1,4 +1,4 @@
-"""When events are, and what they could be: the arrays by which every executor orders them and measures windows."""
+"""The times of events, and what components they could be: arrays by which every executor orders and measures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EventBits(NamedTuple):
 
 
 class WindowLength(NamedTuple):
-    """A window, as WITHIN says it."""
+    """A window, as WITHIN gives it."""
 
     size: int  # negative: none
     inclusive: bool
@@ -46,7 +46,7 @@ class WindowLength(NamedTuple):
 
 @inlined
 def outside(end: Any, start: Any, within: WindowLength) -> bool:
-    """Whether it is further from start to end than a window holds; there is one.
+    """Whether start and end are further apart than a window allows; there must be a window.
 
     Times may be anywhere in 64 bits, where the distance of two need not fit: `end - start` must not be taken, and the
     end of a window only where there is one.
@@ -58,11 +58,11 @@ def outside(end: Any, start: Any, within: WindowLength) -> bool:
 
 
 def shifted(times: Ints, by: int) -> Ints:
-    """Times moved, but not over the edge of what 64 bits hold."""
+    """Times shifted, but not beyond 64 bits."""
     by = min(max(by, EARLIEST + 1), LATEST)
     return np.maximum(times, EARLIEST - by) + by if by < 0 else np.minimum(times, LATEST - by) + by
 
 
 def in_time(moment: int) -> int:
-    """A moment, or the edge of what 64 bits hold where it lies beyond."""
+    """A moment, or the nearest one that 64 bits hold."""
     return min(max(moment, EARLIEST), LATEST)

@@ -30,7 +30,7 @@ def aggregate_each(
 
 @compiled
 def values_each(program: Code, scope: ProgramScope, ints: Ints, reals: Reals, known: NDArray[np.bool_]) -> None:
-    """What a program without tests leaves on the stack, for each binding with the group of the same number.
+    """The value that a program without tests leaves on the stack, for each binding with the group of the same number.
 
     ints, reals   [binding]: the value, in the array of its kind; 0 where there is none
     known         [binding]: whether there is a value

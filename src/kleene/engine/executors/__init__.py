@@ -1,1 +1,1 @@
-"""What runs the alternatives of a plan: one contract, and stacks, automaton and trees that keep to it."""
+"""Executors of the alternatives of a plan: one contract, implemented by stacks, automaton and trees."""

@@ -1,4 +1,4 @@
-"""Runs an automaton plan over the events of a store: edge programs, pools of nodes and links, what is certain when."""
+"""Runs an automaton plan over the events of a store: edge programs, pools of nodes and links, certain matches."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class AutomatonExecutor(Executor):
     # Events
 
     def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
-        """What each event of a batch could be here."""
+        """The components that each event of a batch could stand for."""
         states, strings = self.plan.states, self._strings
         begins = scan([(state.component, state.begin.mask) for state in states], columns, strings, in_partition)
         kleene = [(state.component, state.take.mask) if self._is_kleene(state) else None for state in states]
@@ -93,7 +93,7 @@ class AutomatonExecutor(Executor):
         return state.component.kind is ComponentKind.KLEENE
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
-        """Offer the store's events from `begin` on; `keys` is how many partitions there are."""
+        """Offer the store's events from `begin` on; `keys` is the number of partitions."""
         for place, negated in self._negated.items():
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
         self._make_room(bits, keys, int(time.partitions[begin : store.size].max(initial=0)) + 1)
@@ -123,7 +123,7 @@ class AutomatonExecutor(Executor):
     # Room
 
     def _make_room(self, bits: Bits, keys: int, partitions: int) -> None:
-        """For what a batch needs whatever happens: its partitions, and its events of negated classes."""
+        """Reserve room for the partitions of a batch, and for its events of negated classes."""
         runs = self._runs
         instances = int(runs.sizes[kernel.INSTANCES])
         for place in range(len(self.plan.absences)):
@@ -138,7 +138,7 @@ class AutomatonExecutor(Executor):
         )
 
     def _grow(self, more: int) -> None:
-        """Room for so many nodes and links more."""
+        """Reserve room for `more` further nodes and links."""
         runs = self._runs
         nodes, links = int(runs.sizes[kernel.NODES]) + more + 1, int(runs.sizes[kernel.LINKS]) + more + 1
         completed = int(runs.sizes[kernel.COMPLETED]) + more + 1
@@ -154,7 +154,7 @@ class AutomatonExecutor(Executor):
         self._groups = Groups(*(with_room(array, nodes) for array in self._groups))
 
     def _fewer_runs(self, store: EventStore, event: int, time: Timeline) -> None:
-        """A partition has more runs than it may have, counting those that are dead and not noticed yet."""
+        """Drop the oldest runs of a partition that has too many, not counting dead ones that are still listed."""
         runs, key = self._runs, int(time.keys[event])
         purge(key, event, time, self._machine, runs)
         most = self._machine.most
@@ -171,7 +171,7 @@ class AutomatonExecutor(Executor):
         self._drop(dropped, key, event, time)
 
     def _drop_again(self, drop: Drop, time: Timeline) -> None:
-        """Drop the runs that were dropped when the event came first, before this executor was made."""
+        """Drop the same runs as when the event first arrived, before this executor was rebuilt."""
         key = int(time.keys[drop.event])
         if key < 0:
             raise BadSnapshot("this snapshot is not what an engine keeps: runs were dropped that are in no partition")
@@ -187,10 +187,9 @@ class AutomatonExecutor(Executor):
         purge(key, event, time, self._machine, self._runs)
 
     def _oldest_first(self, key: int, time: Timeline) -> Ints:
-        """The live runs of a partition, by their latest first events.
+        """The live runs of a partition, sorted by their latest first events.
 
-        The numbers of those that begin together follow from runs that are gone by now, where runs share nodes: their
-        contents do not.
+        Where runs share nodes, the numbers of nodes depend on runs that are gone: ties are broken by contents instead.
         """
         runs, live = self._runs, []
         for node in runs.top[key].tolist():
@@ -204,7 +203,7 @@ class AutomatonExecutor(Executor):
         order: Ints = np.lexsort((*columns, time.starts[self.first(nodes)]))
         return nodes[order]
 
-    # What is certain
+    # Certain matches
 
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
         nodes = self._pending
@@ -239,7 +238,7 @@ class AutomatonExecutor(Executor):
         ceilings = np.full(len(nodes), OPEN, np.int64)
         return CandidateMatches(bindings, self._groups, nodes, time.rights[last], ceilings, self.first(nodes), last)
 
-    # What is known of it
+    # Counts and sizes
 
     @property
     def pool(self) -> kernel.Runs:
@@ -247,12 +246,12 @@ class AutomatonExecutor(Executor):
 
     @property
     def undecided(self) -> Ints:
-        """The completed runs whose window was open when last asked."""
+        """The completed runs whose window was open when `settle` last ran."""
         return self._pending
 
     @property
     def undecided_events(self) -> Ints:
-        """The last events of these."""
+        """The last events of the undecided runs."""
         return self.event(self._pending)
 
     def event(self, nodes: Ints) -> Ints:
@@ -292,7 +291,7 @@ class AutomatonExecutor(Executor):
         )
 
     def count_from(self, before: AutomatonExecutor | None) -> None:
-        """What was counted before this one was made, in place of what was counted in making it."""
+        """Take over the counts of the executor that this one replaces; None: start from zero."""
         self._seen[:] = 0 if before is None else before._seen
         self._runs.counts[:] = 0 if before is None else before._runs.counts
 
@@ -311,13 +310,13 @@ class AutomatonExecutor(Executor):
         return int(self._runs.live.sum())
 
     def open_runs(self, closing: Closing) -> int:
-        """Live runs of which one began in a window that is still open; the others go when an event comes."""
+        """Live nodes whose latest run began in an open window; the others are removed when an event arrives."""
         live = self._live_nodes()
         live = live[self._field(live, kernel.KILLED) == kernel.ALIVE]
         return int(np.count_nonzero(~closing.closed(self.first(live))))
 
     def _live_nodes(self) -> Ints:
-        """The nodes of all lists, in as many steps as the longest list has binary digits."""
+        """The nodes of all lists; the number of steps is logarithmic in the longest list."""
         runs = self._runs
         nodes: Ints = runs.top[runs.top >= 0].astype(np.int64)
         # [node]: the node so many places further in its list; the −1 at the end is where −1 leads to.
@@ -333,9 +332,9 @@ class AutomatonExecutor(Executor):
         return sum(int(array.nbytes) for array in (*self._runs, *self._groups, self._pending)) + negated
 
     def open_bytes(self, closing: Closing, time: Timeline) -> int:
-        """What the runs of open windows take, those that have died in them included.
+        """Bytes of the runs of open windows, including those that died in them.
 
-        They are the same however often the store was made anew since, and so are the links between them.
+        These runs and the links between them do not depend on how often the store was rebuilt.
         """
         runs = self._runs
         size = int(runs.sizes[kernel.NODES])

@@ -1,4 +1,4 @@
-"""What a run must know for its later edges (SASE+ §5.2, the computation state V): slots of events, and aggregates."""
+"""The computation state V of a run (SASE+ §5.2): the slots of events and the aggregates that later edges read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ComputationState:
     """Slots of bindings and aggregates of one automaton, and which of them a run at each state still needs."""
 
     layout: Layout
-    # [state]: the slot of its first event, and of its last one once it is left; −1 where nothing asks.
+    # [state]: the slot of its first event, and of its last one once it is left; −1 where no condition reads it.
     first: list[int]
     last: list[int]
     width: int
@@ -40,9 +40,9 @@ def computation_state(query: BoundQuery, plan: AutomatonPlan, columns: Mapping[s
 
 @dataclass(frozen=True)
 class _Need:
-    """Something that is read when a run leaves a state, or enters the next."""
+    """Identifiers and aggregates that are read when a run leaves a state, or enters the next."""
 
-    # The last state at which a run needs it.
+    # The last state at which a run needs them.
     until: int
     identifiers: frozenset[Identifier] = frozenset()
     accumulators: frozenset[Accumulator] = frozenset()
@@ -83,7 +83,7 @@ class _Planning:
             [self._slot(slots, self._right(absence)) for absence in self.plan.absences],
         )
 
-    # What is read where
+    # Needs
 
     def _clauses(self) -> Iterable[Clause]:
         for state in self.plan.states:
@@ -146,7 +146,7 @@ class _Planning:
         return -1 if identifier is None else slots[identifier]
 
     def _identifiers(self, slots: Mapping[Identifier, int]) -> dict[Identifier, int]:
-        """Where programs find every identifier of the query: in a run, on the way into it, or nowhere."""
+        """The slot of every identifier of the query: in a run, of the event that is being taken, or absent."""
         known: dict[Identifier, int] = {}
         for component in self.query.components:
             name = component.variable

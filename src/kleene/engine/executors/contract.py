@@ -1,7 +1,7 @@
-"""The contract between the engine and what runs one alternative of a plan.
+"""The contract between the engine and its executors, each of which runs one alternative of a plan.
 
-An executor is offered events, says which of them are of use, and gives what is certain. Its state is made of the events
-that the store holds and of `Resumed`, and can be made of them again: nothing else of it is ever saved.
+An executor takes in events, says which of them are useful, and returns the matches that are certain. Its state follows
+from the events in the store and from `Resumed`, and can be rebuilt from them: nothing else of it is ever saved.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ExecutorContext:
-    """What an executor is made with, besides its plan."""
+    """The arguments of an executor besides its plan."""
 
     query: BoundQuery
     columns: Mapping[str, Column]
@@ -47,13 +47,13 @@ class ExecutorContext:
     settings: Settings
     # Whether the query has no other alternative.
     alone: bool = True
-    # What looks for a better plan as it runs; None: nothing does.
+    # Makes what looks for a better plan at run time; None: the plan stays.
     adapter: Callable[[Any], Adapter | None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class CompletedRuns:
-    """Runs of an automaton that are matches, by their last nodes: they share what they have selected."""
+    """Runs of an automaton that are matches, given by their last nodes; runs share nodes."""
 
     graph: AutomatonExecutor
     nodes: Ints
@@ -61,7 +61,7 @@ class CompletedRuns:
 
 @dataclass(frozen=True, eq=False)
 class Completions:
-    """What an executor has completed: matches that are written out, or runs that stand for them."""
+    """Completed matches of an executor: written out, or as runs that stand for them."""
 
     matches: Matches | None = None
     runs: CompletedRuns | None = None
@@ -69,10 +69,10 @@ class Completions:
 
 @dataclass(frozen=True, eq=False)
 class Resumed:
-    """What an executor cannot tell from events when it is made anew.
+    """State that an executor cannot recover from events when it is rebuilt.
 
-    frontier   [partition]: the step with which the match chosen last ended (NON_OVERLAP)
-    drops      where a budget made it drop runs
+    frontier   [partition]: the step at which the last chosen match ended (NON_OVERLAP)
+    drops      the events at which a budget made it drop runs
     """
 
     frontier: Ints
@@ -83,7 +83,7 @@ class Executor(Protocol):
     """Runs one alternative of a plan.
 
     key    the equivalence attributes by which it divides events
-    plan   what it runs now; it may change where the executor adapts
+    plan   the plan that it runs now; it may change where the executor adapts
     """
 
     key: tuple[str, ...]
@@ -92,71 +92,71 @@ class Executor(Protocol):
     # Events
 
     def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
-        """What each event of a batch could be here."""
+        """The components that each event of a batch could stand for."""
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
-        """Take in the store's events from `begin` on; `keys` is how many partitions there are."""
+        """Take in the store's events from `begin` on; `keys` is the number of partitions."""
 
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
-        """What is certain by now, and was not before; what has a negated end waits for its window to close."""
+        """The matches that have become certain; those with a negated end wait for their window to close."""
 
     @property
     def undecided_events(self) -> Ints:
-        """The last events of what has been completed, and waits for its window to close."""
+        """The last events of completed matches that wait for their window to close."""
         return np.zeros(0, np.int64)
 
-    # Made anew
+    # Rebuilding
 
     def resume(self, known: Resumed) -> None:
-        """Begin with what cannot be told from the events that follow."""
+        """Restore the state that cannot be recovered from the events that follow."""
 
     @property
     def drops(self) -> Drops:
-        """Where a budget made it drop runs."""
+        """The events at which a budget made it drop runs."""
         return Drops()
 
     def forget_matches(self) -> bool:
-        """Drop what is certain, since it was given before; False where the executor cannot tell it apart."""
+        """Drop certain matches, which were returned before; False where the executor cannot tell them apart."""
         return False
 
-    # What it counts
+    # Counts
 
     def counts(self) -> tuple[ComponentCounts, ...]:
         """By component: how many events it saw, and what became of them."""
 
     def count_from(self, before: Self | None) -> None:
-        """What was counted before this one was made, in place of what was counted in making it."""
+        """Take over the counts of the executor that this one replaces; None: start from zero."""
 
     @property
     def measured(self) -> Measured | None:
-        """What was counted by node of its plan, where it has nodes."""
+        """Counts by node of its plan, where the plan has nodes."""
         return None
 
     @property
     def costs(self) -> Costed | None:
-        """What its plan is expected to cost, where it has changed that plan."""
+        """The expected costs of its plan, where it has changed that plan."""
         return None
 
-    # What it holds
+    # Sizes
 
     @property
     def runs(self) -> int:
-        """Partial matches that are held."""
+        """The number of partial matches."""
 
     def open_runs(self, closing: Closing) -> int:
-        """Those of them whose window is still open."""
+        """The number of partial matches whose window is still open."""
 
     @property
     def nbytes(self) -> int:
-        """What it takes, with what is dead and not dropped yet."""
+        """Bytes of its state, including what is dead and not dropped yet."""
 
     @property
     def fixed_bytes(self) -> int:
-        """Asked before the first event: what it takes whatever comes; nothing where its plan may change."""
+        """Bytes of its state before the first event; 0 where its plan may change."""
         return self.nbytes
 
     def open_bytes(self, closing: Closing, time: Timeline) -> int:
-        """What the partial matches of open windows take, whatever plan and batches made them."""
+        """Bytes of the partial matches of open windows, whatever the plan and the batches."""
 
 
 ExecutorFactory = Callable[[Any, ExecutorContext], Executor]

@@ -1,4 +1,4 @@
-"""Where a budget made an automaton drop runs: what cannot be told from the events when runs are made of them again."""
+"""Drops of runs by a budget, which cannot be recovered from the events when the runs are rebuilt."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kleene.kernels.expression import Ints
 
 
 class Drop(NamedTuple):
-    """The oldest runs of one partition, which were dropped.
+    """The oldest runs of one partition, dropped before an event.
 
-    event    before which of the store's events: its partition is theirs
-    start    where windows of the last one begin to be measured; all that begin before it were dropped
-    number   how many of those that begin with it were
+    event    the event of the store; its partition is that of the runs
+    start    where the window of the last dropped run begins; all runs that begin before it were dropped
+    number   how many of the runs that begin there were dropped
     """
 
     event: int
@@ -28,7 +28,7 @@ class Drop(NamedTuple):
 
 @dataclass
 class Drops:
-    """One at an event at most, in the order of events."""
+    """Drops in the order of events, at most one at an event."""
 
     _drops: list[Drop] = field(default_factory=list)
 
@@ -36,13 +36,13 @@ class Drops:
         self._drops.append(drop)
 
     def after(self, begin: int) -> list[Drop]:
-        """Those at this event and later ones."""
+        """The drops at this event and at later ones."""
         return self._drops[bisect_left(self._drops, begin, key=attrgetter("event")) :]
 
     def saved(self, events: Ints) -> dict[str, Ints]:
-        """[event]: what was dropped before some of the store's events; nothing where there was no drop.
+        """[event]: the drops before some of the store's events; empty where there was no drop.
 
-        Runs that were dropped before an event which is not among these began before it, and not with one of these.
+        Runs dropped before an event that is not among these began before it, and with none of these.
         """
         if not self._drops:
             return {}
@@ -58,7 +58,7 @@ class Drops:
 
     @staticmethod
     def restored(saved: Mapping[str, Ints], place: int) -> Drops:
-        """Those of the alternative with this number."""
+        """The drops of the alternative with this number."""
         if f"drop_number_{place}" not in saved:
             return Drops()
         starts, numbers = saved[f"drop_start_{place}"], saved[f"drop_number_{place}"]

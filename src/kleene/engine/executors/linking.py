@@ -1,4 +1,4 @@
-"""Programs made ready to run where the strings are: texts become codes and numbers of tests."""
+"""Links programs to a string pool: texts become codes and numbers of tests."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def link_aggregates(plan: AggregationPlan, strings: StringPool) -> Aggregation:
 
 
 def groups(number: int, slots: int) -> Groups:
-    """Room for the aggregates of so many groups."""
+    """Room for the aggregates of `number` groups."""
     shape = number, slots
     return Groups(np.zeros(shape, np.int64), np.zeros(shape, np.float64), np.zeros(shape, np.uint8))

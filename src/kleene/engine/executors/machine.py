@@ -1,4 +1,4 @@
-"""An automaton plan as arrays: what a kernel must know of its states, edges and negations, and room for its runs."""
+"""An automaton plan as arrays: its states, edges and negations as kernels read them, and room for its runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def machine_of(
 ) -> tuple[kernel.Machine, Stack]:
     """The machine, and room to compute in.
 
-    most    runs of a partition
+    most    the most runs of a partition
     alone   whether the query has no other alternative
     """
     programs = [
@@ -85,16 +85,16 @@ def machine_of(
 
 
 def _tallies(query: BoundQuery, plan: AutomatonPlan) -> bool:
-    """Runs that begin at different times share a node: how many of them a window has left behind must be known.
+    """Whether runs are counted by first event: a window leaves behind some of the runs that share a node.
 
-    Where every event may be ignored, a node comes from very many others, and it is counted when it is asked for.
+    Under skip_till_any_match a node has very many predecessors, and its runs are counted on demand instead.
     """
     any_match = query.strategy is SelectionStrategy.SKIP_TILL_ANY_MATCH
     return plan.merges and query.window is not None and not any_match
 
 
 def _prunes(query: BoundQuery, plan: AutomatonPlan, alone: bool) -> bool:
-    """With NON_OVERLAP a match ends all runs of its partition: where it is known at once that it will be chosen."""
+    """Whether a match ends all runs of its partition: with NON_OVERLAP, where it is certain at once to be chosen."""
     chosen = query.output is OutputMode.NON_OVERLAP and query.timeouts is None
     return chosen and alone and not plan.has_negated_end and query.schema.start is None
 

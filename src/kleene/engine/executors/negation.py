@@ -56,7 +56,7 @@ class NegatedEvents:
         events: EventColumns,
         texts: Texts,
     ) -> Flags:
-        """Which of the matches must not be."""
+        """Which of the matches a negated event forbids."""
         out = np.zeros(len(suspects.first), np.bool_)
         others = self._events.used
         if not len(others) or not len(out):

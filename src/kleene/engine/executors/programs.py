@@ -1,4 +1,4 @@
-"""Several programs as one array, as kernels that choose among them want it."""
+"""Several programs in one array, for kernels that choose among them."""
 
 from __future__ import annotations
 

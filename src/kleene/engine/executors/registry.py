@@ -1,4 +1,4 @@
-"""Which executor runs which kind of plan."""
+"""The executor of each kind of plan."""
 
 from __future__ import annotations
 

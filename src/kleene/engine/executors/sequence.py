@@ -89,14 +89,14 @@ class SequenceExecutor(Executor):
     # Events
 
     def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
-        """What each event of a batch could be here."""
+        """The components that each event of a batch could stand for."""
         places = scan([(s.component, s.mask) for s in self.plan.scans], columns, self._strings, in_partition)
         absents = scan([(a.scan.component, a.scan.mask) for a in self.plan.absences], columns, self._strings)
         self._seen += places.seen, places.passed
         return Bits(places.bits, np.zeros(len(in_partition), np.int64), absents.bits)
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
-        """Take in the store's events from `begin` on; `keys` is how many partitions there are."""
+        """Take in the store's events from `begin` on; `keys` is the number of partitions."""
         length = len(self.plan.scans)
         for place, negated in enumerate(self._negated):
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
@@ -121,7 +121,7 @@ class SequenceExecutor(Executor):
         self._pending = np.concatenate([self._pending, sequences]) if len(self._pending) else sequences
 
     def _make_room(self, bits: Ints, keys: int) -> None:
-        """For every instance that the events can make."""
+        """Reserve room for every instance that the events can make."""
         length = len(self.plan.scans)
         needed = int(self._stacks.size[0])
         for place in range(length - 1):
@@ -167,7 +167,7 @@ class SequenceExecutor(Executor):
         first, last = np.ascontiguousarray(bindings[:, 0]), np.ascontiguousarray(bindings[:, length - 1])
         return CandidateMatches(bindings, self._groups, nothing, floors, ceilings, first, last)
 
-    # What is known of it
+    # Counts and sizes
 
     def counts(self) -> tuple[ComponentCounts, ...]:
         last = len(self.plan.scans) - 1
@@ -184,7 +184,7 @@ class SequenceExecutor(Executor):
         )
 
     def count_from(self, before: SequenceExecutor | None) -> None:
-        """What was counted before this one was made, in place of what was counted in making it."""
+        """Take over the counts of the executor that this one replaces; None: start from zero."""
         self._seen[:] = 0 if before is None else before._seen
         self._stacks.counts[:] = 0 if before is None else before._stacks.counts
         self._stopped = 0 if before is None else before._stopped
@@ -194,7 +194,7 @@ class SequenceExecutor(Executor):
         return int(self._stacks.size[0])
 
     def open_runs(self, closing: Closing) -> int:
-        """Instances of which the latest sequence that they continue began in a window that is still open."""
+        """Instances whose latest sequence began in a window that is still open."""
         instances = np.arange(self.runs)
         for _ in self.plan.scans[2:]:
             recent = self._stacks.recent[instances]
@@ -208,7 +208,7 @@ class SequenceExecutor(Executor):
         return sum(int(array.nbytes) for array in (*self._stacks, self._pending)) + negated
 
     def open_bytes(self, closing: Closing, time: Timeline) -> int:
-        """What the instances of open windows take, and the sequences that are still to be decided."""
+        """Bytes of the instances of open windows, and of the sequences that are still undecided."""
         stacks = self._stacks
         each = sum(array.dtype.itemsize for array in (stacks.event, stacks.below, stacks.recent))
         return self.open_runs(closing) * each + int(self._pending.nbytes)

@@ -17,13 +17,13 @@ NEVER = np.iinfo(np.int64).min
 
 
 def within(window: Window | None) -> WindowLength:
-    """A window as kernels want it."""
+    """A window as kernels read it."""
     return WindowLength(-1, False) if window is None else WindowLength(window.size, window.inclusive)
 
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """Events that came by in order, irrelevant ones included: where each stands in its partition, and when it ended."""
+    """Events in order of arrival, irrelevant ones included: the position of each in its partition, and its end."""
 
     # [event]
     partitions: Ints
@@ -35,7 +35,7 @@ class Passed:
         if not len(self.ends):
             return np.full(len(partitions), NEVER)
         by_partition = np.argsort(self.partitions, kind="stable")
-        # What is further on is not reached, however far it is.
+        # A position beyond the greatest is not reached, however far it is.
         positions = np.minimum(positions, int(self.positions.max()) + 1)
         lowest = min(int(self.positions.min()), int(positions.min(initial=0)))
         width = int(self.positions.max()) + 1 - lowest + 1
@@ -48,7 +48,7 @@ class Passed:
 
 @dataclass(frozen=True, eq=False)
 class Closing:
-    """How far time has come."""
+    """How far time has advanced, which decides what windows are closed."""
 
     window: Window | None
     # [event]: where windows begin to be measured.
@@ -58,11 +58,11 @@ class Closing:
     # Of windows of positions: [event] the code of the partition, and [code] the greatest position met in it.
     partitions: Ints
     positions: Ints
-    # Of windows of positions whose closing is to be told: the events that came by last; None: of none that matters.
+    # For windows of positions whose closing moment is reported: the latest events; None: no moment is needed.
     passed: Passed | None = None
 
     def moments(self, window: Window, first: Ints) -> Ints:
-        """[window]: when those that begin with these events closed."""
+        """[window]: when the windows that begin with these events closed."""
         starts = self.starts[first]
         if window.events:
             if self.passed is None:

@@ -19,14 +19,14 @@ from kleene.plan.layout import Column
 from kleene.plan.settings import Settings
 from kleene.plan.trees import TreePlan
 
-# How much what was seen last counts among what was seen before.
+# The weight of the latest statistics in the running averages.
 _WEIGHT = 0.75
-# Looking costs as much as some ten thousand combinations: it is done after so many, or after so many rounds.
+# Observing costs as much as some ten thousand combinations: it is done after so many of them, or so many rounds.
 _TRIED, _ROUNDS = 400_000, 8
 
 
 class Adapter:
-    """Watches one tree."""
+    """Watches one tree, and proposes better plans."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Adapter:
         strings: StringPool,
         settings: Settings,
     ) -> None:
-        """`statistics`: what the plan was made for."""
+        """`statistics`: those that the plan was chosen for."""
         self._query, self._logical, self._settings = query, logical, settings
         self._observer = Observer(plan, columns, strings, query.window)
         self._plan, self._made_for, self.statistics = plan, statistics, statistics
@@ -55,7 +55,7 @@ class Adapter:
         texts: Texts,
         tried: int,
     ) -> TreePlan | None:
-        """Another plan, when the one that runs should be left; `tried`: what the round has cost."""
+        """A better plan, or None; `tried`: the combinations that the round tried."""
         self._rounds, self._tried = self._rounds + 1, self._tried + tried
         if self._rounds < _ROUNDS and self._tried < _TRIED:
             return None
@@ -76,7 +76,7 @@ class Adapter:
 
 
 def windows_of(query: BoundQuery, ends: Ints) -> float:
-    """How many windows long events are that end then."""
+    """How many windows events with these ends span."""
     window = query.window
     if window is None:
         return 1.0

@@ -34,7 +34,7 @@ def bounds(gap: Gap, bound: NamedRecords, at: Round) -> tuple[Ints, Ints]:
 
 
 def elsewhere(gap: Gap, bound: NamedRecords) -> Flags:
-    """Which records are of another branch of a disjunction: of what stands beside the gap they have nothing."""
+    """Which records are of another branch of a disjunction: they bind nothing beside the gap."""
     _, offsets, _ = bound.references((*gap.before, *gap.after))
     return np.asarray(offsets[1:] == offsets[:-1])
 
@@ -69,7 +69,7 @@ class ClosureStep(Step):
         rows, sizes = self._members(bound, at)
         offsets = np.zeros(number + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
-        # They come latest first.
+        # Members come latest first.
         backwards = np.repeat(offsets[1:] + offsets[:-1] - 1, sizes) - np.arange(len(rows))
         rows = rows[backwards]
         length, most = self.component.minimum, self.component.maximum
@@ -96,7 +96,7 @@ class ClosureStep(Step):
         return group_records
 
     def _beside(self, bound: NamedRecords, other: Flags, at: Round) -> Records:
-        """Records of another branch have no such group."""
+        """Add no group to the records of another branch."""
         apart = taken(bound.records, other)
         absent = np.full((len(apart.times), 1), -1, np.int32)
         untouched = NamedRecords(
@@ -124,7 +124,7 @@ class ClosureStep(Step):
             out = out._replace(events=with_room(out.events, 2 * len(out.events)))
 
     def _extend(self, times: Ints, rows: Numbers, offsets: Ints, at: Round) -> None:
-        """A group at an end makes its record longer."""
+        """Extend the times of records whose group is at an end."""
         some = np.flatnonzero(offsets[1:] > offsets[:-1])
         if not len(some):
             return

@@ -1,4 +1,4 @@
-"""Conditions on records, compiled once a plan: on all that is bound, or on each event of a list."""
+"""Conditions on records, compiled once per plan: on the whole record, or on each event of a list."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class CompiledCondition:
         return at.scope(self.bindings(bound), self.groups(bound, at), self.stack)
 
     def event_test(self, identifier: Identifier) -> EventTest:
-        """As a test of the event that an identifier stands for."""
+        """The condition as a test of the event that an identifier stands for."""
         return EventTest(self.code, self.slot(identifier))
 
     def along(self, variable: str, identifiers: Sequence[Identifier]) -> FollowingTest:
-        """As a test of each event of a list after its first."""
+        """The condition as a test of each event of a list after its first."""
         slots = np.array([self.slot(identifier) for identifier in identifiers], np.int64)
         return FollowingTest(
             self.code, slots, self.aggregation, self.aggregates.slots.get(variable, np.zeros(0, np.int64))
@@ -112,7 +112,7 @@ class Along(CompiledCondition):
 def conditions(
     clauses: Sequence[Clause], columns: Mapping[str, Column], strings: StringPool
 ) -> list[CompiledCondition]:
-    """What tests all of the clauses."""
+    """The compiled tests of all clauses."""
     plain = [clause for clause in clauses if iterated(clause) is None]
     tests = [CompiledCondition(plain, columns, strings)] if plain else []
     for name in dict.fromkeys(name for clause in clauses if (name := iterated(clause)) is not None):

@@ -29,9 +29,9 @@ from kleene.plan.physical import Scan
 from kleene.plan.trees import GroupNode, LeafNode, TreePlan, walk
 
 Flags = npt.NDArray[np.bool_]
-# How many events a round takes, and how many where it tries fewer combinations an event than this.
+# Events of a usual round and of the longest: rounds grow where they try fewer combinations per event than this.
 _USUAL, _LONGEST, _LITTLE = 4096, 16_384, 16
-# So many bytes of lists are not worth looking through.
+# Lists are dropped only where they take more bytes than this.
 _MANY_LISTS = 1 << 20
 
 
@@ -42,27 +42,27 @@ class TreeExecutor(Executor):
         self.query, self.key, self.plan = context.query, plan.key, plan
         self._columns, self._strings, self._accounts = context.columns, context.strings, context.accounts
         self._settings = settings = context.settings
-        # What looks for a better plan as it runs; None: nothing does.
+        # Looks for a better plan at run time; None: the plan stays.
         self._adapter = None if context.adapter is None else context.adapter(plan)
         scans = [node.scan for node in walk(plan.root) if isinstance(node, LeafNode | GroupNode)]
         self._positive = _by_position(scans)
         self._negated = _by_position([absence.scan for absence in plan.absences])
         self._seen = np.zeros((2, len(self._positive)), np.int64)
-        # [event of the store]: what it could be.
+        # [event of the store]: the components that it could stand for.
         self._begins, self._absents = Growing(np.zeros(0, np.int64)), Growing(np.zeros(0, np.int64))
         self._pools: dict[str, ListPool] = {}
         self._tree = self._tree_of(plan)
         # The variables of whole records, in pattern order.
         order = {scan.component.variable: scan.component.position for scan in self._positive}
         self._names = sorted(self._tree.root.variables, key=order.__getitem__)
-        # Matches, or where these wait for their window to close, whole records.
+        # Matches; whole records where matches wait for their window to close.
         self._pending: list[Records] = []
-        # How early an event may start to be of use.
+        # The earliest start of an event that is still of use.
         self._earliest = EARLIEST
         self._rounds_assembled = self._changes = 0
         self._lists_kept = 0
         self._round_size = settings.adapting.round or _USUAL
-        # The first and the last event since the plan was changed: how many there were before it, and when it was.
+        # Since the plan was changed: where its events begin and end in the store, each with the time there.
         self._span: tuple[tuple[int, int], tuple[int, int]] | None = None
 
     def _tree_of(self, plan: TreePlan) -> OperatorTree:
@@ -71,14 +71,14 @@ class TreeExecutor(Executor):
     # Events
 
     def bits(self, columns: ColumnStore, in_partition: Flags) -> Bits:
-        """What each event of a batch could be here."""
+        """The components that each event of a batch could stand for."""
         positives = scan([(s.component, s.mask) for s in self._positive], columns, self._strings, in_partition)
         absents = scan([(s.component, s.mask) for s in self._negated], columns, self._strings)
         self._seen += positives.seen, positives.passed
         return Bits(positives.bits, np.zeros(len(in_partition), np.int64), absents.bits)
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
-        """Take in the store's events from `begin` on; `keys` is how many partitions there are."""
+        """Take in the store's events from `begin` on; `keys` is the number of partitions."""
         self._begins.append(bits.begins)
         self._absents.append(bits.absents)
         for first, last in self._rounds(store, begin):
@@ -90,7 +90,7 @@ class TreeExecutor(Executor):
             self._forget_lists(time)
 
     def _rounds(self, store: EventStore, begin: int) -> Iterator[tuple[int, int]]:
-        """Simultaneous events are of one round."""
+        """The rounds from `begin` on; simultaneous events are of one round."""
         ends = store.end[: store.size]
         while begin < store.size:
             last = min(begin + self._round_size, store.size)
@@ -99,7 +99,7 @@ class TreeExecutor(Executor):
             begin = last
 
     def _size_round(self, events: int, tried: int) -> None:
-        """Where little is tried, a round costs more than what it does: the next one is longer."""
+        """Make the next round longer where little is tried, since each round has a fixed cost."""
         if self._settings.adapting.round is None:
             self._round_size = min(2 * self._round_size, _LONGEST) if tried < _LITTLE * events else _USUAL
 
@@ -139,7 +139,7 @@ class TreeExecutor(Executor):
         return Round(store, time, keys, tested, whole, by_time, store.events, self._strings.arrays(), self._accounts)
 
     def _forget_lists(self, time: Timeline) -> None:
-        """Lists of records that are gone, when there are many."""
+        """Drop the lists of records that are gone, when there are many."""
         list_bytes = sum(pool.nbytes for pool in self._pools.values())
         if not self._pools or list_bytes < 2 * self._lists_kept + _MANY_LISTS:
             return
@@ -165,7 +165,7 @@ class TreeExecutor(Executor):
     def _adapt(
         self, adapter: Adapter, store: EventStore, time: Timeline, keys: int, first: int, last: int, tried: int
     ) -> None:
-        """Look at a round that is over, and go on with another plan where that is worth it."""
+        """Observe a finished round, and switch to another plan where that pays."""
 
         def members() -> dict[str, Ints]:
             begins, absents = self._begins.array[first:last], self._absents.array[first:last]
@@ -180,9 +180,9 @@ class TreeExecutor(Executor):
             self.change_plan(better, store, time, keys, last)
 
     def change_plan(self, plan: TreePlan, store: EventStore, time: Timeline, keys: int, last: int) -> None:
-        """Go on after the events up to `last` with another plan of the same pattern.
+        """Switch to another plan of the same pattern after the events up to `last`.
 
-        The records of inner nodes are made again of the events in the window; those of the root were given.
+        The records of inner nodes are rebuilt from the events in the window; those of the root were returned before.
         """
         pools, self._pools = self._pools, {}
         self.plan, self._tree = plan, self._tree_of(plan)
@@ -258,7 +258,7 @@ class TreeExecutor(Executor):
     def _renamed(
         self, whole: NamedRecords, events: Numbers, offsets: Ints, variables: Ints, order: Mapping[str, int]
     ) -> tuple[Numbers, Ints]:
-        """Components that were merged get their own names back, and their places in the order of the pattern."""
+        """Give merged components their own names back, and their places in the order of the pattern."""
         record = np.repeat(np.arange(len(whole)), np.diff(offsets))
         for alias in self.plan.aliases:
             present = np.zeros(len(whole), np.bool_)
@@ -270,12 +270,12 @@ class TreeExecutor(Executor):
 
     @property
     def undecided_events(self) -> Ints:
-        """The last events of what waits for its window to close; a closure may end later."""
+        """The last events of records that wait for their window to close; a closure may end later."""
         if not self._tree.waits:
             return np.zeros(0, np.int64)
         return np.concatenate([np.zeros(0, np.int64), *(part.times[:, LAST] for part in self._pending)])
 
-    # What is known of it
+    # Counts and sizes
 
     def counts(self) -> tuple[ComponentCounts, ...]:
         return tuple(
@@ -284,7 +284,7 @@ class TreeExecutor(Executor):
         )
 
     def count_from(self, before: TreeExecutor | None) -> None:
-        """What was counted before this one was made, in place of what was counted in making it."""
+        """Take over the counts of the executor that this one replaces; None: start from zero."""
         self._seen[:] = 0 if before is None else before._seen
         self._changes = 0 if before is None else before._changes
         self._rounds_assembled = 0 if before is None else before._rounds_assembled
@@ -295,7 +295,7 @@ class TreeExecutor(Executor):
 
     @property
     def measured(self) -> Measured:
-        """What was counted since the plan was last changed."""
+        """Counts since the plan was last changed."""
         (first, begun), (last, ended) = self._span or ((0, 0), (0, 0))
         window = self.query.window
         length = last - first if self.query.counts_events else ended - begun + 1
@@ -304,7 +304,7 @@ class TreeExecutor(Executor):
 
     @property
     def runs(self) -> int:
-        """Records that are held."""
+        """The number of records in all buffers."""
         return sum(operator.buffer.size for operator in self._tree.root.everything())
 
     def open_runs(self, closing: Closing) -> int:
@@ -322,9 +322,9 @@ class TreeExecutor(Executor):
         return 0
 
     def open_bytes(self, closing: Closing, time: Timeline) -> int:
-        """What the records of single events take that some window may still hold.
+        """Bytes of the records of single events that an open window may still hold.
 
-        How many records stand for several events depends on the plan, and this changes: budgets do not count them.
+        The number of records of several events depends on the plan, which changes: budgets do not count them.
         """
         size = self._begins.size
         events = np.flatnonzero((self._begins.used != 0) & ~closing.closed(np.arange(size)))

@@ -1,4 +1,4 @@
-"""SEQ and CONJ (ZStream §4.4.1, §4.4.3): two buffers, joined by what is new in either."""
+"""SEQ and CONJ (ZStream §4.4.1, §4.4.3): joins the new records of two buffers with those of the other."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class JoinOperator(Operator):
         )
         apart = [] if self._ordered else clashes(left, right, setting)
         self._pairs = PairTests(simple, apart, self, setting)
-        # Lists can clash as well, which only whole records show.
-        # As many records as were made last may be made again.
+        # A join is expected to make about as many records as the last one.
         self._records_before = 0
+        # Lists can clash as well, which only whole records show.
         self._apart = not self._ordered and lists_clash(left, right, setting)
         self.pushed = [
             (AfterLeft if side is Side.LEFT else BeforeRight)(absence, setting) for side, absence in node.pushed
@@ -96,7 +96,7 @@ class JoinOperator(Operator):
     is_root = False
 
     def _joined(self, inner_side: int, outer: Records, order: int, at: Round) -> Records:
-        """New records of one side with all of the other."""
+        """Join new records of one side with all of the other."""
         inner = (self._left, self._right)[inner_side].buffer
         codes = self._lookup.codes(1 - inner_side, outer, at)
         floors, ceilings = _NONE, _NONE
@@ -127,7 +127,7 @@ class JoinOperator(Operator):
         return Records(out.refs[:number], out.times[:number])
 
     def _clear(self, at: Round) -> None:
-        """Drop what the window has left behind."""
+        """Drop the records that the window has left behind."""
         if at.window.earliest == EARLIEST:
             return
         sides = (self._left,) if self._ordered else (self._left, self._right)

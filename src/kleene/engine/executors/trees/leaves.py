@@ -64,7 +64,7 @@ class LeafOperator(Operator):
 
 
 class KleeneLeaf(LeafOperator):
-    """Every list of events, one after the other, of a Kleene component (`A+ a[]`)."""
+    """A leaf buffer of lists: every list of successive events of a Kleene component (`A+ a[]`)."""
 
     def __init__(self, node: LeafNode, setting: Setting) -> None:
         super().__init__(node, setting)
@@ -109,7 +109,7 @@ class KleeneLeaf(LeafOperator):
         self.buffer.append(records)
 
     def forget_before(self, earliest: int, time: Timeline) -> None:
-        """Drop lists that start too early to grow; what a list goes on from starts with it."""
+        """Drop lists that start too early to grow; a list starts with the one that it extends."""
         number = int(self._lists.number[0])
         live = np.flatnonzero(time.starts[self._lists.first[:number]] >= earliest)
         places = np.full(number + 1, -1, np.int32)

@@ -32,7 +32,7 @@ class Read:
     column: Column
 
     def values(self, records: Records, at: Round) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-        """As integers that are equal where the values are; and which records have none."""
+        """The values as integers that are equal where the values are, and which records have none."""
         rows = records.refs[:, self.place]
         missing = at.events.states[self.column.index, rows] != VALUE
         if self.column.type is ValueType.FLOAT:
@@ -61,11 +61,11 @@ class Lookup:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether all records meet."""
+        """Whether all records have the same code."""
         return not self._keyed and not self._interners
 
     def forget(self) -> None:
-        """Codes are given anew from now on."""
+        """Forget all codes; they are given anew."""
         self._interners = [Interner() for _ in self._reads[0]]
 
     def codes(self, side: int, records: Records, at: Round) -> Ints:
@@ -75,7 +75,7 @@ class Lookup:
         return codes
 
     def number(self, at: Round) -> int:
-        """How many codes there are."""
+        """The number of codes."""
         if self._interners:
             return int(self._interners[-1].number[0])
         return at.keys if self._keyed else 1
@@ -101,7 +101,7 @@ def _sides(clause: Clause, sides: tuple[Mapping[str, int], Mapping[str, int]]) -
 
 
 class SideIndex:
-    """The records of one side of a join by code. A join links what is new as it comes to it."""
+    """The records of one side of a join by code. A join links new records as it reaches them."""
 
     def __init__(self, side: int, lookup: Lookup) -> None:
         self._side, self._lookup = side, lookup
@@ -115,7 +115,7 @@ class SideIndex:
         self._linked = np.zeros(1, np.int64)
 
     def take(self, buffer: RecordBuffer, begin: int, at: Round) -> None:
-        """The records of a buffer from `begin` on are new."""
+        """Add the records of a buffer from `begin` on."""
         if self._lookup.is_trivial:
             return
         link_up_to(begin, self.links)
@@ -143,7 +143,7 @@ class Linked:
         self.previous: Numbers = np.zeros(0, np.int32)
 
     def add(self, begin: int, codes: Ints, number: int) -> None:
-        """Records from `begin` on, of `number` codes in all."""
+        """Add records from `begin` on, of `number` codes in all."""
         end = begin + len(codes)
         self.heads = with_room(self.heads, number, -1)
         self.previous = with_room(self.previous, end)
@@ -155,7 +155,7 @@ class Linked:
 
 
 class EventIndex:
-    """Events of one class by partition: what NSEQ, NEG and KSEQ look into."""
+    """Events of one class by partition, which NSEQ, NEG and KSEQ search."""
 
     def __init__(self) -> None:
         self.events: Ints = np.zeros(0, np.int64)
@@ -163,7 +163,7 @@ class EventIndex:
         self.linked = Linked()
 
     def append(self, events: Ints, at: Round, *, keyed: bool) -> None:
-        """In order; where partitions count, events that are in none are found by nobody."""
+        """Add events in order; where there are partitions, events outside of them are never found."""
         if not len(events):
             return
         codes = at.time.keys[events] if keyed else np.zeros(len(events), np.int64)

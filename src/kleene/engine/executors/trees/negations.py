@@ -1,4 +1,4 @@
-"""NEG and NSEQ (ZStream §4.4.2): what an event of a negated class forbids, on records or before they are made."""
+"""NEG and NSEQ (ZStream §4.4.2): events of a negated class forbid records, or pairs before they are joined."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Forbidding(Step):
                 if not len(order):
                     return self._all(bound)
                 others, of_key = others[order], of_key[order]
-                # Only of the partitions that there are events of.
+                # Only the partitions that have negated events.
                 known, begins = np.unique(of_key, return_index=True)
                 begin = np.append(begins, len(others)).astype(np.int64)
                 own = at.time.keys[times[:, FIRST]]
@@ -71,7 +71,7 @@ class Forbidding(Step):
         return bound.records
 
     def _reachable(self, others: Ints, floors: Ints, times: Ints, at: Round) -> Ints:
-        """Those that are not before everything that the records could be forbidden by."""
+        """The negated events that are not too early to forbid any of the records."""
         if int(floors.min()) < 0:
             lowest = int(times[:, START].min()) - max(at.within.size, 0)
             usable = at.within.size >= 0 and at.by_time
@@ -85,7 +85,7 @@ class Forbidding(Step):
 
 
 class Pushed:
-    """What is negated between the sides of a join, with conditions on one of them only."""
+    """A negation between the sides of a join, with conditions on one of them only."""
 
     def __init__(self, absence: Site, setting: Setting) -> None:
         variable = absence.scan.component.variable
@@ -142,7 +142,7 @@ class AfterLeft(Pushed):
         self._looked = linked.size
 
     def again(self, side: Operator, at: Round) -> None:
-        """Records have other numbers now."""
+        """Look again, after the records were renumbered."""
         self._ceilings = Growing(np.zeros(0, np.int64))
         self.look(side, at)
 

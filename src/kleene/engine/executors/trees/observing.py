@@ -1,7 +1,7 @@
 """The statistics of ZStream's Table 1, from the events in leaf buffers (§5.3): rates, and selectivities by sampling.
 
-A condition is tried on events drawn at random that lie within a window of each other, whatever the plan would try, so
-that what is learnt does not depend on the plan.
+A condition is tried on events drawn at random that lie within a window of each other, not on those that the plan tries,
+so that the statistics do not depend on the plan.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DRAWN = 512
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Events that were looked at, in order."""
+    """Observed events, in order."""
 
     # By variable: the numbers of its events.
     members: Mapping[str, Ints]
@@ -38,14 +38,14 @@ class Sample:
     starts: Ints
     ends: Ints
     keys: Ints
-    # How many windows long they are in all.
+    # The time that they span, in windows.
     windows: float
     events: EventColumns
     texts: Texts
 
 
 class Observer:
-    """What can be learnt for a pattern, whichever of its plans runs."""
+    """Observes the statistics of a pattern, whichever of its plans runs."""
 
     def __init__(
         self, plan: TreePlan, columns: Mapping[str, Column], strings: StringPool, window: Window | None
@@ -68,7 +68,7 @@ class Observer:
         ]
 
     def _can_be_tried(self, clause: Clause) -> bool:
-        """Of lists nothing is known before they are made."""
+        """Whether a clause is on single events of several variables; lists are unknown before they are made."""
         named = references(clause)
         single = all(
             isinstance(reference, Attribute) and reference.which in (Which.SINGLE, Which.MEMBER) for reference in named
@@ -92,11 +92,11 @@ class Observer:
 
     @staticmethod
     def _keys(every: Ints, sample: Sample, windows: float) -> float:
-        """How many partitions have an event in one window; where that has many events, as its first ones tell."""
+        """The number of partitions with an event in one window, estimated from its first events where it has many."""
         number = max(1, int(len(every) / max(windows, 1.0)))
         looked_at = every[: min(number, _DRAWN)]
         distinct = len(np.unique(sample.keys[looked_at]))
-        # Where most are different, more events are of more partitions; otherwise most have been met.
+        # Where most keys differ, further events bring further partitions; otherwise most have been met.
         return distinct * number / len(looked_at) if 2 * distinct > len(looked_at) else float(distinct)
 
     def _tried(

@@ -1,6 +1,6 @@
-"""What the operators of a tree have in common; DISJ, and steps on the records of one node.
+"""The common part of the operators of a tree; DISJ, and steps on the records of one node.
 
-In a round an operator lets those below it work first, then adds to its buffer what is new.
+In a round an operator runs those below it first, then adds new records to its buffer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kleene.plan.trees import Node
 
 @dataclass
 class OperatorCounts:
-    """What an operator did: pairs or records that it looked at, and records that it made."""
+    """Counts of an operator: pairs or records that it tried, and records that it made."""
 
     tried: int = 0
     records: int = 0
@@ -34,7 +34,7 @@ class OperatorCounts:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What operators are made with."""
+    """The arguments that all operators share."""
 
     columns: Mapping[str, Column]
     strings: StringPool
@@ -57,13 +57,13 @@ class Operator(ABC):
 
     @abstractmethod
     def assemble(self, at: Round) -> None:
-        """Let those below work, then add what is new."""
+        """Run the operators below, then add new records."""
 
     def bound(self, records: Records) -> NamedRecords:
         return NamedRecords(records, self.columns, self.setting.pools)
 
     def consume(self) -> Records:
-        """What is new, for a parent that keeps it itself."""
+        """Remove and return the new records, for a parent that keeps them itself."""
         delta = self.buffer.delta
         self.buffer.clear()
         return delta
@@ -77,22 +77,22 @@ class Operator(ABC):
 
 
 class Step(ABC):
-    """What is done with the records of one node, in a round or when their windows have closed."""
+    """A step on the records of one node, in a round or when their windows have closed."""
 
     def __init__(self, component: Component, setting: Setting) -> None:
         self.component, self.setting = component, setting
-        # The events that it looks into.
+        # The events that it searches.
         self.candidates = ClassEvents(component, keyed=setting.keyed)
         self.counts = OperatorCounts()
 
-    # Variables that the records have more than before.
+    # Variables that the step adds to the records.
     added: tuple[str, ...] = ()
 
     @abstractmethod
     def apply(self, bound: NamedRecords, at: Round) -> Records: ...
 
     def applied(self, bound: NamedRecords, at: Round) -> NamedRecords:
-        """The records with what their columns stand for now."""
+        """The resulting records, with the variables of their columns."""
         names = (*bound.columns, *self.added)
         return NamedRecords(self.apply(bound, at), {name: place for place, name in enumerate(names)}, bound.pools)
 
@@ -127,7 +127,7 @@ class Above(Operator):
 
 
 def kept_by(tests: Sequence[CompiledCondition], bound: NamedRecords, at: Round) -> Records:
-    """The records that satisfy everything."""
+    """The records that satisfy all tests."""
     records = bound.records
     for test in tests:
         survivors = test.holds(NamedRecords(records, bound.columns, bound.pools), at)

@@ -1,4 +1,4 @@
-"""What a pair of records must satisfy to be joined."""
+"""Tests that a pair of records must pass to be joined."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MIRRORED = {op.LESS: op.GREATER, op.GREATER: op.LESS}
 
 
 def is_simple(clause: Clause, setting: Setting) -> bool:
-    """Whether it speaks of single events alone."""
+    """Whether a clause is on single events only."""
     return not variables(clause) & set(setting.pools) and not any(
         isinstance(reference, Aggregate | Agrees) for reference in references(clause)
     )
@@ -156,7 +156,7 @@ def _overlapping(left: Operator, right: Operator) -> list[tuple[Component, Compo
 
 
 def with_distinct(records: Records, operator: Operator) -> Records:
-    """An event fills one place."""
+    """The records in which no event fills two places."""
     events, offsets, _ = operator.bound(records).references(operator.variables)
     whose = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((events, whose))

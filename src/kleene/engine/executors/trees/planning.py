@@ -1,4 +1,4 @@
-"""Plans for the events that are there (ZStream §5.3): the first from a sample of them, later ones from what comes."""
+"""Plans chosen by statistics (ZStream §5.3): the first from a sample of the events, later ones at run time."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from kleene.plan.physical import Plan
 from kleene.plan.settings import Settings
 from kleene.plan.trees import GroupNode, LeafNode, TreePlan, walk
 
-# How many events the first plan is made for.
+# The most events of the sample for the first plan.
 SAMPLED = 16_384
-# How many there must be for a line to become a tree, in all and in one window of one partition.
+# The fewest events for which a line becomes a tree, in all and in one window of one partition.
 _WORTH_IT, _DENSE = 2048, 16
 
 
 @dataclass
 class Planning:
-    """Who finds plans for one query."""
+    """Finds plans for one query."""
 
     query: BoundQuery
     settings: Settings
     statistics: Statistics
-    # Whether the first events decide how it runs.
+    # Whether the first events decide the plan.
     looks: bool
     _parts: tuple[Logical, ...] | None = None
     _adapters: list[Adapter] = field(default_factory=list)
 
     @property
     def parts(self) -> tuple[Logical, ...]:
-        """The parts of the query's union, by the number of the alternative: found when they are asked for."""
+        """The parts of the query's union, by the number of the alternative; computed on first use."""
         if self._parts is None:
             self._parts, _ = logicals(self.query, self.settings.without)
         return self._parts
 
     @staticmethod
     def of(query: BoundQuery, settings: Settings, plan: Plan, statistics: Statistics | None) -> Planning | None:
-        """None where there is nothing to choose."""
+        """The planning of a query; None where there is nothing to choose."""
         is_tree = any(isinstance(alternative, TreePlan) for alternative in plan.alternatives)
         open_line = settings.executor is None and may_be_trees(query, settings)
         if not is_tree and (not open_line or statistics is not None):
@@ -57,14 +57,14 @@ class Planning:
         return Planning(query, settings, statistics or Statistics(), statistics is None)
 
     def again(self, *, looks: bool = False) -> Planning:
-        """For the same query; unless it looks again, with what is known by now."""
+        """Planning for the same query, with the statistics so far; `looks`: whether it samples again."""
         known = self.statistics
         for adapter in self._adapters:
             known = _both(known, adapter.statistics)
         return Planning(self.query, self.settings, known, looks, self._parts)
 
     def first_plan(self, arrived: EventBatch, columns: Mapping[str, Column], strings: StringPool) -> Plan | None:
-        """A plan for the first events; None: as it is."""
+        """A plan for the first events; None: the plan stays."""
         if not self.looks:
             return None
         self.looks = False
@@ -74,9 +74,9 @@ class Planning:
         return plan_query(self.query, self.settings, self.statistics)
 
     def _is_dense(self, arrived: EventBatch) -> bool:
-        """Whether so many events lie in a window that for a line the order of joins can matter.
+        """Whether a window holds so many events that the order of joins can matter for a line.
 
-        Where few do, stacks are soon done, and to look at the events would take longer than that.
+        With few events, stacks take less time than sampling them would.
         """
         size, keys = len(arrived.end), int(arrived.partition.max()) + 1
         if size < _WORTH_IT or keys < 1:
@@ -96,7 +96,7 @@ class Planning:
 def sampled(
     query: BoundQuery, settings: Settings, arrived: EventBatch, columns: Mapping[str, Column], strings: StringPool
 ) -> Statistics:
-    """What some of the events tell, from their middle."""
+    """Statistics of a sample from the middle of the events."""
     size = len(arrived.end)
     first = max(0, (size - SAMPLED) // 2)
     some = arrived if size <= SAMPLED else arrived.take(np.arange(first, first + SAMPLED))
@@ -122,7 +122,7 @@ def _sample(query: BoundQuery, plan: TreePlan, some: EventBatch, strings: String
 
 
 def _both(one: Statistics, other: Statistics) -> Statistics:
-    """What either knows; the other goes first."""
+    """The statistics of both; those of the other win."""
     return replace(
         other,
         rates={**one.rates, **other.rates},

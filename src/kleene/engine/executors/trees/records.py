@@ -15,12 +15,12 @@ from kleene.kernels.joins import RIGHT, START, TIMES, Numbers, Records
 from kleene.pattern.expressions import Which
 
 Flags = npt.NDArray[np.bool_]
-# A buffer is cleared of what the window has left behind when it has twice as many records as then, and so many.
+# A buffer is cleared when it has twice as many records as after it was last cleared, and this many more.
 _WORTH_IT = 4096
 
 
 class RecordBuffer:
-    """What a node has made: records up to `fresh` were seen by its parent before this round."""
+    """The records of a node: those up to `fresh` were seen by its parent before this round."""
 
     def __init__(self, columns: int) -> None:
         self._refs: Numbers = np.zeros((0, columns), np.int32)
@@ -40,19 +40,19 @@ class RecordBuffer:
 
     @property
     def all(self) -> Records:
-        """With room behind them."""
+        """All records, with room behind them."""
         return Records(self._refs, self._times)
 
     @property
     def delta(self) -> Records:
-        """What is new in this round."""
+        """The records that are new in this round."""
         return Records(self._refs[self.fresh : self.size], self._times[self.fresh : self.size])
 
     def clear(self) -> None:
         self.size = self.fresh = 0
 
     def clear_before(self, earliest: int) -> bool:
-        """Drop what starts too early, when that is worth the work; the numbers of records change then."""
+        """Drop records that start too early, when that is worth the work; whether it was done, which renumbers them."""
         if self.size < 2 * self._cleared_at + _WORTH_IT:
             return False
         survivors = self._times[: self.size, START] >= earliest
@@ -65,7 +65,7 @@ class RecordBuffer:
         return self._refs[: self.size, column]
 
     def renumber(self, column: int, live: Numbers) -> None:
-        """Lists have other numbers now: their places among those that were kept."""
+        """Renumber lists by their places among the live ones."""
         self._refs[: self.size, column] = renumbered(self.numbers(column), live)
 
     @property
@@ -82,7 +82,7 @@ def taken(records: Records, places: Ints | Flags) -> Records:
 
 
 def together(parts: Sequence[Records]) -> Records:
-    """Records of several makers, by their right."""
+    """Records of several parts, sorted by their right."""
     some = [part for part in parts if len(part.times)] or list(parts[:1])
     if len(some) == 1:
         return some[0]
@@ -102,7 +102,7 @@ class ListPool:
         self._members = Growing(np.zeros(0, np.int32))
 
     def add(self, sizes: Ints, members: Numbers) -> Numbers:
-        """The numbers of these lists."""
+        """Add lists; their numbers."""
         first = self._offsets.size - 1
         last = int(self._offsets.used[-1])
         self._offsets.append(last + np.cumsum(sizes))
@@ -121,7 +121,7 @@ class ListPool:
         return self._members.used[at], begins
 
     def keep(self, numbers: Numbers) -> None:
-        """Only these lists, numbered anew in their order."""
+        """Keep only these lists, renumbered in their order."""
         members, begins = self.expanded(numbers)
         self._offsets, self._members = Growing(np.zeros(1, np.int64)), Growing(np.zeros(0, np.int32))
         self.add(np.diff(begins), members)
@@ -133,7 +133,7 @@ class ListPool:
 
 @dataclass(frozen=True, eq=False)
 class NamedRecords:
-    """Records with what their columns stand for."""
+    """Records with the variables of their columns."""
 
     records: Records
     # The column of each variable; which of them hold lists.
@@ -168,7 +168,7 @@ class NamedRecords:
         return numbers[numbers >= 0], begins
 
     def references(self, variables: Sequence[str]) -> tuple[Numbers, Ints, Ints]:
-        """The events of these variables, record by record, in their order: events, where each record begins, whose."""
+        """The events of these variables, record by record, in their order; where each record begins; whose they are."""
         parts = [self.covered(variable) for variable in variables]
         sizes = np.zeros((len(variables), len(self)), np.int64)
         for place, (_, begins) in enumerate(parts):

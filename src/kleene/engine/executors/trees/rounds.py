@@ -1,4 +1,4 @@
-"""What every operator of a tree needs in a round (ZStream §4.3)."""
+"""The arguments that every operator of a tree reads in a round (ZStream §4.3)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kleene.kernels.timeline import Timeline, WindowLength
 class Round:
     store: EventStore
     time: Timeline
-    # How many partitions there are.
+    # The number of partitions.
     keys: int
     window: JoinWindow
-    # Whether or not it can be tested early.
+    # The query's window, whether or not it can be tested early.
     within: WindowLength
-    # Whether it is measured in time, not in events.
+    # Whether the window is measured in time, not in events.
     by_time: bool
     events: EventColumns
     texts: Texts
     accounts: Accounts
-    # Whether records that the root makes are wanted, or only what later ones are made of.
+    # Whether the records of the root are wanted, or only those of the nodes below it.
     emits: bool = True
 
     @property

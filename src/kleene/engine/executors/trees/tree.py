@@ -26,7 +26,7 @@ class OperatorTree:
         early, late = _split(plan.root)
         self.root = self._operator(early)
         _mark_root(self.root)
-        # What waits for the window to close: negations and closures at the end, and what stands above them.
+        # Steps that wait for the window to close: negations and closures at the end, and the steps above them.
         self.late = [self._step(node) for node in late]
         self._after = conditions(plan.after, setting.columns, setting.strings)
         self.finals = _finals(plan.root)
@@ -60,7 +60,7 @@ class OperatorTree:
     # Rounds
 
     def offer(self, variable: str, events: Ints, at: Round) -> None:
-        """Events of a component, in order."""
+        """Offer the events of a component, in order."""
         taker = self._takers[variable]
         if isinstance(taker, LeafOperator):
             taker.offer(events)
@@ -68,12 +68,12 @@ class OperatorTree:
             taker.offer(events, at)
 
     def assemble(self, at: Round) -> NamedRecords:
-        """An assembly round: what the root has made that is new."""
+        """Run an assembly round; the new records of the root."""
         self.root.assemble(at)
         return self.root.bound(self.root.consume())
 
     def decided(self, bound: NamedRecords, at: Round) -> NamedRecords:
-        """What is left of whole records whose windows have closed, or need not close."""
+        """The whole records that pass the last steps; their windows have closed, or need not close."""
         for step in self.late:
             bound = step.applied(bound, at)
         records = kept_by(self._after, bound, at)
@@ -85,7 +85,7 @@ class OperatorTree:
         return NamedRecords(records, bound.columns, bound.pools)
 
     def forget_before(self, earliest: int, time: Timeline) -> None:
-        """Drop what Kleene components keep to make longer lists of."""
+        """Drop the lists of Kleene components that start too early to grow."""
         for taker in self._takers.values():
             if isinstance(taker, KleeneLeaf):
                 taker.forget_before(earliest, time)
@@ -119,7 +119,7 @@ class OperatorTree:
 
 
 def _mark_root(operator: Operator) -> None:
-    """The joins whose records leave the tree: nothing is made of them again."""
+    """Mark the joins whose records leave the tree, and are not rebuilt."""
     if isinstance(operator, JoinOperator):
         operator.is_root = True
     else:
@@ -128,7 +128,7 @@ def _mark_root(operator: Operator) -> None:
 
 
 def _split(root: Node) -> tuple[Node, list[GroupNode | NegNode]]:
-    """What can be made in a round, and what is done when windows have closed, from the bottom up."""
+    """The part that runs in rounds, and the steps that run when windows have closed, from the bottom up."""
     chain: list[GroupNode | NegNode] = []
     node = root
     while isinstance(node, GroupNode | NegNode):
