@@ -145,7 +145,7 @@ class StreamQuery(WrittenQuery):
 
         A query that is only checked may leave its parameters without values.
         """
-        return self._located(lambda: self._bound((schema or Schema()).declaring(self.tree.declarations), checking))
+        return self._bound_to(schema or Schema(), checking, self._bound)
 
     def place_of_part(self, name: str, schema: Schema) -> Span:
         """Where the text writes a part that is a stream of its own (`cutting`): its name ends with its digest."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -27,8 +26,7 @@ class EngineRun:
         return self._engine.process(self._node.one_table(parts), watermark)
 
     def finish(self, parts: Sequence[Part]) -> EngineOutputs:
-        bad = self._engine.process(self._node.one_table(parts)).bad
-        return replace(self._engine.finish(), bad=bad)
+        return self._engine.finish(self._node.one_table(parts))
 
     def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         return self._engine.replay(self._node.one_table(parts), watermark, gives=self._node.read)

@@ -167,8 +167,7 @@ class QueryGraph:
             node = _node(number, query, runs, empty, streams, tuple(composite_schemas), read, several)
             node = replace(node, lag=latest([lags[name] for name in node.feeds_on]))
             listed.append(node)
-            nothing = _nothing_of(node)
-            for name, rows in node.composites(*nothing, events):
+            for name, rows in node.composites(*_nothing_of(node), events) if query.makes else ():
                 composite_schemas.append((name, rows.schema))
                 lags[name] = latest([lags.get(name, 0), _behind(node) if name == query.into else node.lag])
         whole = with_composites(empty, [(name, columns.empty_table()) for name, columns in composite_schemas])

@@ -158,9 +158,13 @@ class Engine:
             return None
         return reach(window, self.plan)
 
-    def finish(self) -> EngineOutputs:
-        """Bounded input ends time: everything that waits is decided."""
-        return self._reported(self._match(None), RunCounts())
+    def finish(self, batch: pa.Table | None = None) -> EngineOutputs:
+        """Take in the last batch, if there is one, and decide everything that waits: bounded input ends time."""
+        if batch is None:
+            return self._reported(self._match(None), RunCounts())
+        bad, late = self._arrivals.add(batch)
+        counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
+        return self._reported(replace(self._match(None), bad=bad, late=late), counted)
 
     @property
     def statistics(self) -> RunCounts:

@@ -163,7 +163,7 @@ class Query(WrittenQuery):
 
         A query that is only checked may leave its parameters without values.
         """
-        return self._located(lambda: _bind(self, (schema or Schema()).declaring(self.tree.declarations), checking))
+        return self._bound_to(schema or Schema(), checking, lambda whole, checks: _bind(self, whole, checks))
 
 
 def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from kleene.errors import QueryError, SyntaxProblem
 from kleene.lang import format_query, parse, recognise, tree
@@ -28,6 +28,8 @@ class WrittenQuery:
     params: Mapping[str, object] = field(default_factory=dict)
     spelling: str | None = None
     origin: str = "query"
+    # The last schema that it was bound to, and what came of it.
+    _last_bound: ClassVar[tuple[tuple[Schema, bool], Any] | None] = None
 
     def __post_init__(self) -> None:
         half = None if self.name is None else half_character(self.name)
@@ -93,6 +95,19 @@ class WrittenQuery:
         except QueryError as error:
             error.origin = self.origin
             raise
+
+    def _bound_to(self, schema: Schema, checking: bool, bind: Callable[[Schema, bool], T]) -> T:
+        """The query bound to a schema, which its own declarations precede; bound again to an equal one it is the same.
+
+        Runs over events of the same columns are many, and binding takes longer than a small one of them.
+        """
+        known = self._last_bound
+        if known is None or known[0] != (schema, checking):
+            bound = self._located(lambda: bind(schema.declaring(self.tree.declarations), checking))
+            object.__setattr__(self, "_last_bound", ((schema, checking), bound))
+            return bound
+        same: T = known[1]
+        return same
 
     def _located(self, work: Callable[[], T]) -> T:
         try:

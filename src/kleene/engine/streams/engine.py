@@ -73,10 +73,14 @@ class StreamEngine:
         counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows, relevant=relevant)
         return self._reported(EngineOutputs(matches, bad=bad, late=late), counted)
 
-    def finish(self) -> EngineOutputs:
-        """Bounded input ends time."""
+    def finish(self, batch: pa.Table | None = None) -> EngineOutputs:
+        """Take in the last batch, if there is one, and decide everything that waits: bounded input ends time."""
+        bad, late = ([], None) if batch is None else self._add(batch)
         matches, relevant = self._match(None)
-        return self._reported(EngineOutputs(matches), RunCounts(relevant=relevant))
+        counted = RunCounts(relevant=relevant)
+        if batch is not None and late is not None:
+            counted = replace(counted, rows=batch.num_rows, bad=len(bad), late=late.num_rows)
+        return self._reported(EngineOutputs(matches, bad=bad, late=late), counted)
 
     def replay(self, batch: pa.Table, watermark: int | None, *, gives: bool = False) -> EngineOutputs:
         """Take in events whose outputs another engine of this query has already given.
