@@ -57,6 +57,27 @@ def test_every_query_gives_what_it_gives_alone(spark: SparkSession) -> None:
     run.close()
 
 
+@pytest.mark.parametrize("before", [None, "false", "true"])
+def test_few_events_are_few_tasks_on_200_partitions(spark: SparkSession, before: str | None) -> None:
+    """What is kept for the outputs has no 200 partitions, each of which would be a task in Python for each of them."""
+    from kleene.spark.batch_run import together
+
+    session = spark.newSession()
+    session.conf.set("spark.sql.adaptive.enabled", "true")
+    session.conf.set("spark.sql.shuffle.partitions", "200")
+    name = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
+    if before is not None:
+        session.conf.set(name, before)
+    settings = {row["key"]: row["value"] for row in session.sql("SET").collect()}
+    run = together(to_spark(session, random_events(seed=8)), QUERIES[:2])
+    assert run.run().matches["by id"] > 0
+    assert run._envelopes.rdd.getNumPartitions() < 10
+    run.close()
+    left = {row["key"]: row["value"] for row in session.sql("SET").collect()}
+    # Spark has no way to say whether a setting that has its usual value was set.
+    assert {**settings, name: session.conf.get(name)} == {**left, name: before or "false"}
+
+
 def test_the_data_are_read_once(spark: SparkSession, tmp_path: Path) -> None:
     from kleene.spark.batch_run import together
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -34,9 +35,30 @@ from kleene.spark.unseen import unseen_on_spark
 from kleene.spark.worker import ENVELOPE_DDL, opener, plain_schema, task
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _LOG = logging.getLogger("kleene.spark")
+_JOINS_IN_CACHE = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
+
+
+@contextmanager
+def small_partitions_joined(session: SparkSession) -> Iterator[None]:
+    """Have Spark join small partitions of a frame that is cached here, as it does of any other.
+
+    Otherwise each of its 200 partitions is a task in Python for every output, however few events there are.
+    """
+    before = session.conf.get(_JOINS_IN_CACHE)
+    if before == "true" or not session.conf.isModifiable(_JOINS_IN_CACHE):
+        yield
+        return
+    session.conf.set(_JOINS_IN_CACHE, "true")
+    try:
+        yield
+    finally:
+        # As it was, whether it had been set or not.
+        session.conf.unset(_JOINS_IN_CACHE)
+        if session.conf.get(_JOINS_IN_CACHE) != before:
+            session.conf.set(_JOINS_IN_CACHE, str(before))
 
 
 @dataclass(frozen=True)
@@ -83,8 +105,9 @@ class BatchRun(OnEvents):
 
     @cached_property
     def _envelopes(self) -> DataFrame:
-        spec = self._prepared.task_spec()
-        return in_tasks(exchanged(self._prepared.packed), Sent(task, spec), ENVELOPE_DDL).persist()
+        envelopes = in_tasks(exchanged(self._prepared.packed), Sent(task, self._prepared.task_spec()), ENVELOPE_DDL)
+        with small_partitions_joined(envelopes.sparkSession):
+            return envelopes.persist()
 
     def run(self) -> RunTotals:
         """Run all queries; what they make is kept until `close`. A type that no event has is warned of."""

@@ -30,6 +30,8 @@ def result_table(
 ) -> pa.Table:
     """The results of a query over events with these columns, by end, start and id."""
     cells, schema = results.cells, stream_result_schema(query, columns)
+    if not len(cells):
+        return schema.empty_table()
     time = schema.field("start").type
     known = {"start": times(cells[:, kernel.START], time), "end": times(cells[:, kernel.END], time)}
     if query.schema.tie_breaker is not None:
