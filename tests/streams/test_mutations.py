@@ -69,10 +69,18 @@ MUTATIONS = (
     ),
     mutation(INSTANCES, "equal instances are several", "if several and _is_known", "if False and _is_known"),
     mutation(
-        INSTANCES, "NULL is zero", "same &= instances.states[left, cell] == instances.states[right, cell]", "pass"
+        INSTANCES,
+        "NULL is zero",
+        "same &= instances.states[left, cell] == instances.states[right, cell]",
+        "pass",
+        first=22,
     ),
     mutation(
-        INSTANCES, "an event without a key has one", "has_key &= columns.states[key[2], event] == op.VALUE", "pass"
+        INSTANCES,
+        "an event without a key has one",
+        "has_key &= columns.states[key[2], event] == op.VALUE",
+        "pass",
+        first=43,
     ),
     mutation(
         "optimize/streams/deadlines.py",
@@ -97,6 +105,7 @@ MUTATIONS = (
         "a key by any comparison",
         'Comparison("=", Attribute() as left',
         "Comparison(_, Attribute() as left",
+        first=35,
     ),
 )
 
