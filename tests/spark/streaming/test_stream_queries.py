@@ -6,11 +6,9 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from time import process_time
 from typing import TYPE_CHECKING
 from unittest import mock
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from tests.engine.agreement import content
@@ -25,9 +23,7 @@ from tests.spark.test_random_pairs import in_process
 from kleene.engine.intake.timeline import integers
 from kleene.errors import LimitError, NotOnStreams
 from kleene.evaluation import evaluate
-from kleene.pattern.schema import Schema
 from kleene.plan.settings import Exchange, Settings
-from kleene.queries.any_query import read_query
 from kleene.spark.streaming import live_slot
 
 if TYPE_CHECKING:
@@ -125,60 +121,3 @@ def test_families_on_spark(spark: SparkSession, tmp_path: Path, record_property:
     )
     assert len(stream) >= ON_SPARK // 2
     assert set(routes) == {"ByKey", "ByTime", "OneTask"}
-
-
-# However long it runs ------------------------------------------------------------------------------------------------
-
-A_BATCH = 10_000
-PAIRS = read_query(
-    "ρ{a.id ↦ id, b.x ↦ x} ∘ π{a.id, b.x}(A a ;{a.id = b.id AND DUR <= 20000} B b) publish Pair", "pairs"
-)
-CLIMBS = read_query("σ{q.x > p.x}(Pair p ;{p.id = q.id AND DUR <= 20000} Pair q)", "climbs")
-
-
-def _events(number: int) -> pa.Table:
-    """A batch of a stream, one event a step: each is like the one before."""
-    draw = np.random.default_rng(7)
-    types = pa.array(["A", "B", "C"]).take(pa.array(draw.choice(3, A_BATCH, p=[0.45, 0.45, 0.1])))
-    ids, values = draw.integers(0, 5_000, A_BATCH), draw.integers(0, 1_000, A_BATCH)
-    first = number * A_BATCH
-    return pa.table({"type": types, "ts": np.arange(first, first + A_BATCH), "id": ids, "x": values})
-
-
-def test_a_batch_deep_in_the_stream_costs_what_an_early_one_does(
-    record_property: Callable[[str, object], None],
-) -> None:
-    """What waits follows the bound on DUR, over twenty times its length."""
-    slot = Slot([PAIRS, CLIMBS], Schema(), _events(0).schema)
-    seconds, held, matches = [], [], []
-    for number in range(60):
-        began = process_time()
-        slot.batch(_events(number), number * A_BATCH)
-        seconds.append(process_time() - began)
-        held.append(slot.metrics()["state_bytes"])
-        matches.append(slot.metrics()["matches"])
-    # The quickest of ten, so that other work on the machine does not decide.
-    early, deep = min(seconds[5:15]), min(seconds[50:])
-    record_property(
-        "counted",
-        f"two chained streams: a batch costs {1000 * early:.1f} ms after 3 windows, {1000 * deep:.1f} ms after 25;"
-        f" state {max(held[5:15]):,} and {max(held[40:]):,} bytes",
-    )
-    assert deep < 1.2 * early
-    assert max(held[20:]) <= 1.05 * max(held[5:15])
-    assert set(matches[10:]) == {matches[-1]}
-    assert matches[-1] > 100
-
-
-def test_a_chain_goes_on_where_it_was_killed() -> None:
-    """After each batch on another worker, from what Spark keeps, of which time forgets what it has left behind."""
-    steady, killed = (Slot([PAIRS, CLIMBS], Schema(), _events(0).schema) for _ in range(2))
-    for number in range(12):
-        for slot in (steady, killed):
-            slot.batch(_events(number), number * A_BATCH)
-        for worker in killed.at:
-            worker.forget_all()
-    assert killed.counted["made anew"] == 11
-    assert killed.rows("matches") == steady.rows("matches")
-    assert len(killed.rows("matches")) > 1_000
-    assert len(killed.store.segments) < 12
