@@ -45,7 +45,7 @@ FREE, RESULTS, NEW, SERVED, STEPS, LACKS, SIZES = range(7)
 NO_INSTANCES, NO_RESULTS = 1, 2
 
 
-class Automaton(NamedTuple):
+class StreamMachine(NamedTuple):
     """States and edges. After the states stands a row for results, then rows that stand for the start."""
 
     states: Ints  #      [state, STATE]
@@ -100,7 +100,7 @@ class StreamResults(NamedTuple):
 
 @step
 def room_of_event(
-    automaton: Automaton, row: Ints, state: int, columns: EventColumns, event: int
+    automaton: StreamMachine, row: Ints, state: int, columns: EventColumns, event: int
 ) -> tuple[bool, np.uint64]:
     """Whether an event has the keys of a state, and the room of instances with these."""
     room = mix(np.uint64(state + 1))
@@ -113,7 +113,7 @@ def room_of_event(
 
 
 @step
-def _room_of_instance(automaton: Automaton, instances: Instances, instance: int) -> tuple[bool, np.uint64]:
+def _room_of_instance(automaton: StreamMachine, instances: Instances, instance: int) -> tuple[bool, np.uint64]:
     """Whether an instance has the keys of its state, and its room."""
     state = instances.at[instance]
     room = mix(np.uint64(state + 1))
@@ -129,7 +129,7 @@ def _room_of_instance(automaton: Automaton, instances: Instances, instance: int)
 
 @inlined
 def same_keys(
-    automaton: Automaton, row: Ints, instances: Instances, instance: int, columns: EventColumns, event: int
+    automaton: StreamMachine, row: Ints, instances: Instances, instance: int, columns: EventColumns, event: int
 ) -> bool:
     """Whether an instance and an event are equal in the keys of a state; both have them."""
     same = True
@@ -203,7 +203,7 @@ def put_real(groups: Groups, instance: int, cell: int, state: int, value: float)
 
 
 @step
-def results_fit(automaton: Automaton, instances: Instances, results: StreamResults) -> bool:
+def results_fit(automaton: StreamMachine, instances: Instances, results: StreamResults) -> bool:
     """Whether there is room for the results of a step."""
     final = automaton.final
     number = instances.sizes[RESULTS]
@@ -222,7 +222,7 @@ def undo(instances: Instances) -> None:
 
 
 @compiled
-def commit(automaton: Automaton, instances: Instances, results: StreamResults) -> None:
+def commit(automaton: StreamMachine, instances: Instances, results: StreamResults) -> None:
     """Let served instances leave, and new ones wait or become results; of equal ones one is kept."""
     automaton, instances, results = borrowed(automaton), borrowed(instances), borrowed(results)
     final = automaton.final
@@ -293,7 +293,7 @@ def _equal(instances: Instances, left: int, right: int, width: int) -> bool:
 
 
 @compiled
-def expire(automaton: Automaton, instances: Instances, now: int) -> None:
+def expire(automaton: StreamMachine, instances: Instances, now: int) -> None:
     """Free the instances that no event which ends now or later can serve."""
     for instance in range(instances.at.size):
         state = instances.at[instance]
@@ -303,7 +303,7 @@ def expire(automaton: Automaton, instances: Instances, now: int) -> None:
 
 
 @compiled
-def settle_in(automaton: Automaton, instances: Instances) -> None:
+def settle_in(automaton: StreamMachine, instances: Instances) -> None:
     """Put all instances into the buckets: these are new, or no instance is in one yet."""
     instances.heads[:] = -1
     for instance in range(instances.at.size):

@@ -38,9 +38,9 @@ from kleene.kernels.stream_instances import (
     TARGET,
     TEST,
     WIDTH,
-    Automaton,
     Instances,
     StreamEvents,
+    StreamMachine,
     StreamResults,
     commit,
     is_over,
@@ -56,7 +56,7 @@ from kleene.kernels.stream_instances import (
 
 @compiled
 def advance(
-    automaton: Automaton,
+    automaton: StreamMachine,
     events: StreamEvents,
     instances: Instances,
     results: StreamResults,
@@ -97,7 +97,9 @@ def _simultaneous(events: StreamEvents, left: int, right: int) -> bool:
 
 
 @step
-def _offer(automaton: Automaton, events: StreamEvents, instances: Instances, scope: ProgramScope, event: int) -> bool:
+def _offer(
+    automaton: StreamMachine, events: StreamEvents, instances: Instances, scope: ProgramScope, event: int
+) -> bool:
     """Offer an event to the states that take it; False when there is no room for new instances."""
     bits = events.formulas[event]
     formula = 0
@@ -113,7 +115,7 @@ def _offer(automaton: Automaton, events: StreamEvents, instances: Instances, sco
 
 @step
 def _serve(
-    automaton: Automaton, events: StreamEvents, instances: Instances, scope: ProgramScope, state: int, event: int
+    automaton: StreamMachine, events: StreamEvents, instances: Instances, scope: ProgramScope, state: int, event: int
 ) -> bool:
     """Let an event serve the instances that wait for it at a state; False when there is no room for new ones."""
     row = automaton.states[state]
@@ -135,7 +137,7 @@ def _serve(
 
 @inlined
 def _is_served(
-    automaton: Automaton,
+    automaton: StreamMachine,
     events: StreamEvents,
     instances: Instances,
     scope: ProgramScope,
@@ -168,7 +170,7 @@ def _is_served(
 
 @step
 def _fire(
-    automaton: Automaton,
+    automaton: StreamMachine,
     events: StreamEvents,
     instances: Instances,
     scope: ProgramScope,

@@ -25,7 +25,7 @@ Action = Unary | Fold | StreamSchema
 
 
 @dataclass(frozen=True)
-class InputFormula:
+class ReferenceFormula:
     """θ1 and the renaming of an edge: what an event of the input must be, and as what it is concatenated."""
 
     source: StreamSource
@@ -49,7 +49,7 @@ class ExistentialEdge:
 
     source: int
     target: int
-    formula: InputFormula
+    formula: ReferenceFormula
     condition: tuple[Clause, ...] = ()
     schema: StreamSchema | None = None
     step: Node | None = None
@@ -76,7 +76,7 @@ class FilterEdge:
     """A ∀-edge: the condition to stay is that no event of a step satisfies these."""
 
     state: int
-    formula: InputFormula
+    formula: ReferenceFormula
     condition: tuple[Clause, ...]
     schema: StreamSchema
 
@@ -118,7 +118,7 @@ class EventAutomaton:
         above = tuple(reversed(operations))
         match inner:
             case StreamSource():
-                return [ExistentialEdge(_START, -1, InputFormula(inner, above))]
+                return [ExistentialEdge(_START, -1, ReferenceFormula(inner, above))]
             case StreamUnion(parts, schema):
                 edges = [edge for part in parts for edge in self._entering(part)]
                 return [replace(edge, actions=(*edge.actions, schema, *above)) for edge in edges]
@@ -178,10 +178,10 @@ class EventAutomaton:
                             yield edge, successor
 
 
-def _formula(right: Node) -> InputFormula:
+def _formula(right: Node) -> ReferenceFormula:
     operations, source = chain(right)
     assert isinstance(source, StreamSource), "the right of a linear-plus expression is a base stream"
-    return InputFormula(source, tuple(reversed(operations)))
+    return ReferenceFormula(source, tuple(reversed(operations)))
 
 
 def _acted(actions: Iterable[Action], traced: Traced) -> StreamEvent | None:

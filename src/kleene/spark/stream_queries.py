@@ -12,7 +12,7 @@ from kleene.algebra.cutting import cut
 from kleene.algebra.nodes import sources
 from kleene.algebra.query import BoundStreamQuery
 from kleene.optimize.streams.automaton import columns_used, plan_stream
-from kleene.optimize.streams.linking import Linked, linked
+from kleene.optimize.streams.linking import SourceKeys, linked
 from kleene.pattern.schema import is_private
 from kleene.plan.streams import InputFormula, StreamPlan
 from kleene.spark.links import hashes_like_equality
@@ -64,7 +64,7 @@ def type_keys(query: BoundStreamQuery, columns: pa.Schema) -> Iterator[TypeKeys]
             yield TypeKeys(by_type, dict.fromkeys(query.makes, handed_on))
 
 
-def _by_type(way: Linked) -> dict[str, str] | None:
+def _by_type(way: SourceKeys) -> dict[str, str] | None:
     """The column of each type; None where a type would have two."""
     by_type: dict[str, str] = {}
     for source, column in way.columns.items():

@@ -91,11 +91,11 @@ class CompiledStream:
     def width(self) -> int:
         return max(layout.width for layout in self.cells)
 
-    def linked(self, strings: StringPool) -> kernel.Automaton:
+    def linked(self, strings: StringPool) -> kernel.StreamMachine:
         """The arrays of the kernel; strings in programs have their codes."""
         programs = joined(self.programs, strings)
         final = len(self.plan.states)
-        return kernel.Automaton(
+        return kernel.StreamMachine(
             self.states, self.edges, self.keys, self.assignments, self.waiting, self.offsets, programs, final
         )
 

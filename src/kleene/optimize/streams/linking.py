@@ -33,7 +33,7 @@ _MOST = 64
 
 
 @dataclass(frozen=True)
-class Linked:
+class SourceKeys:
     """A column for each source, such that events of different values never meet.
 
     key   the attributes of results that have the same value
@@ -43,16 +43,16 @@ class Linked:
     key: frozenset[AttributeName]
 
 
-def linked(node: Node) -> list[Linked]:
+def linked(node: Node) -> list[SourceKeys]:
     """The ways to divide the events of a stream; none where something looks at all events."""
     return list(_linked(node))[:_MOST]
 
 
-def _linked(node: Node) -> Iterator[Linked]:
+def _linked(node: Node) -> Iterator[SourceKeys]:
     match node:
         case StreamSource(columns=columns):
             for attribute, column in columns:
-                yield Linked({node: column}, frozenset({attribute}))
+                yield SourceKeys({node: column}, frozenset({attribute}))
         case StreamUnion(parts, schema):
             yield from _united([linked(part) for part in parts], schema)
         case Next(left, right, condition):
@@ -61,7 +61,7 @@ def _linked(node: Node) -> Iterator[Linked]:
             yield from _fold(node)
         case Filter() | Project() | Rename() | Compute():
             for each in linked(node.operand):
-                yield Linked(each.columns, _after([node], each.key))
+                yield SourceKeys(each.columns, _after([node], each.key))
         case Carried():
             raise TypeError("what a fold carries is known inside its step alone")
 
@@ -88,30 +88,30 @@ def _plain(value: object) -> AttributeName | None:
     return None
 
 
-def _united(parts: list[list[Linked]], schema: StreamSchema) -> Iterator[Linked]:
+def _united(parts: list[list[SourceKeys]], schema: StreamSchema) -> Iterator[SourceKeys]:
     """By an attribute that all parts have as their key; where none is left above, by any key of each."""
     for name in schema.names:
         chosen = [next((each for each in part if name in each.key), None) for part in parts]
         merged = _merged(each for each in chosen if each is not None) if None not in chosen else None
         if merged is not None:
-            yield Linked(merged, frozenset.intersection(*(each.key for each in chosen if each is not None)))
+            yield SourceKeys(merged, frozenset.intersection(*(each.key for each in chosen if each is not None)))
     if all(parts):
         merged = _merged(part[0] for part in parts)
         if merged is not None:
-            yield Linked(merged, frozenset())
+            yield SourceKeys(merged, frozenset())
 
 
-def _next(left: Node, right: Node, condition: tuple[Clause, ...]) -> Iterator[Linked]:
+def _next(left: Node, right: Node, condition: tuple[Clause, ...]) -> Iterator[SourceKeys]:
     pairs = list(_equalities(condition, right.schema))
     for one in linked(left):
         for other in linked(right):
             if any(held in one.key and brought in other.key for held, brought in pairs):
                 merged = _merged([one, other])
                 if merged is not None:
-                    yield Linked(merged, (one.key - frozenset(right.schema.names)) | other.key)
+                    yield SourceKeys(merged, (one.key - frozenset(right.schema.names)) | other.key)
 
 
-def _fold(node: Fold) -> Iterator[Linked]:
+def _fold(node: Fold) -> Iterator[SourceKeys]:
     pairs = list(_equalities(node.condition, node.right.schema))
     operations, _ = chain(node.step)
     names = frozenset(node.right.schema.names)
@@ -125,7 +125,7 @@ def _fold(node: Fold) -> Iterator[Linked]:
             if any(mine in held and brought in other.key for mine, brought in pairs):
                 merged = _merged([one, other])
                 if merged is not None:
-                    yield Linked(merged, after)
+                    yield SourceKeys(merged, after)
 
 
 def _equalities(condition: tuple[Clause, ...], right: StreamSchema) -> Iterator[tuple[AttributeName, AttributeName]]:
@@ -140,7 +140,7 @@ def _equalities(condition: tuple[Clause, ...], right: StreamSchema) -> Iterator[
                         yield (held.variable, held.attribute), name
 
 
-def _merged(parts: Iterable[Linked]) -> dict[StreamSource, str] | None:
+def _merged(parts: Iterable[SourceKeys]) -> dict[StreamSource, str] | None:
     """The columns of all parts; None where one source has two."""
     columns: dict[StreamSource, str] = {}
     for part in parts:

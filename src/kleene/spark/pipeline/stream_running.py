@@ -32,7 +32,7 @@ from kleene.spark.pipeline.stream_places import (
     slots_file,
 )
 from kleene.spark.pipeline.stream_sinks import StreamSinks
-from kleene.spark.pipeline.stream_sources import StreamSource, open_stream
+from kleene.spark.pipeline.stream_sources import LiveSource, open_stream
 from kleene.spark.pipeline.targets import Target, folders_of, local_file, targets_of
 from kleene.spark.run_lock import one_run
 from kleene.spark.streaming.live import Live, live
@@ -63,7 +63,7 @@ class StreamReport(Report, Protocol):
 
 
 @dataclass(frozen=True)
-class BoundStream(OnData[StreamSource, Live]):
+class BoundStream(OnData[LiveSource, Live]):
     """A pipeline on its streams, before it is started."""
 
     files: FileChecks
@@ -239,7 +239,7 @@ def _serve(stack: ExitStack, pipeline: Pipeline, port: int, run: _Run) -> str:
 # Queries on the streams ----------------------------------------------------------------------------------------------
 
 
-def _bind(pipeline: Pipeline, sources: Sequence[StreamSource]) -> Live:
+def _bind(pipeline: Pipeline, sources: Sequence[LiveSource]) -> Live:
     try:
         return bound_to(pipeline, sources, live)
     except QueryError as error:

@@ -27,7 +27,7 @@ _OF_MESSAGES = ("topic", "partition", "offset", "timestamp")
 
 
 @dataclass(frozen=True)
-class StreamSource:
+class LiveSource:
     """A source as a stream: its columns, and beside them what goes along."""
 
     name: str
@@ -40,13 +40,13 @@ class StreamSource:
         return [(name, kind) for name, kind in self.frame.dtypes if name not in ALONG]
 
 
-def open_stream(session: SparkSession, pipeline: Pipeline, number: int) -> StreamSource:
+def open_stream(session: SparkSession, pipeline: Pipeline, number: int) -> LiveSource:
     """Open one source; of Parquet and ORC the files that are there tell the columns, unless the pipeline does."""
     source = pipeline.model.sources[number]
     with opening(pipeline, number):
         raw = _messages(session, source) if source.kind == "kafka" else _files(session, pipeline, number)
         frame = _with_bad_rows(mapped(raw, pipeline, number), pipeline, source)
-        return StreamSource(source.name, frame, raw.schema)
+        return LiveSource(source.name, frame, raw.schema)
 
 
 def _with_bad_rows(source: Mapped, pipeline: Pipeline, given: Source) -> DataFrame:

@@ -135,8 +135,8 @@ class SideIndex:
         return int(self._heads.nbytes + self._previous.nbytes)
 
 
-class Linked:
-    """Events by code."""
+class RecordsByCode:
+    """Records of each code, as lists linked from the newest back."""
 
     def __init__(self) -> None:
         self.heads: Numbers = np.full(1, -1, np.int32)
@@ -160,7 +160,7 @@ class EventIndex:
     def __init__(self) -> None:
         self.events: Ints = np.zeros(0, np.int64)
         self.size = 0
-        self.linked = Linked()
+        self.linked = RecordsByCode()
 
     def append(self, events: Ints, at: Round, *, keyed: bool) -> None:
         """Add events in order; where there are partitions, events outside of them are never found."""
