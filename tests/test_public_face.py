@@ -104,3 +104,23 @@ def test_pages_import_nothing_internal() -> None:
         found = re.findall(r"^(?:>>> )?from (kleene[\w.]*) import", page.read_text(encoding="utf-8"), re.MULTILINE)
         wrong += [f"{page.name}: {name}" for name in found if name not in PUBLIC and page.name != "errors.md"]
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["PATTERN SEQ(A a, B b) WITHIN 9", "PATTERN SEQ(A+ a[], B b) WITHIN 9 TIMEOUTS INTO L", "A a ; B b"],
+)
+def test_a_match_of_an_arrow_table_does_not_import_pandas(query: str, tmp_path: Path) -> None:
+    """It takes a third of a second, more than everything else before a first answer."""
+    table = pa.table({"type": ["A", "B"] * 4, "ts": range(8)})
+    with pa.ipc.new_file(tmp_path / "events.arrow", table.schema) as file:
+        file.write_table(table)
+    script = f"""
+import sys, kleene, pyarrow as pa
+table = pa.ipc.open_file("events.arrow").read_all()
+print(kleene.match(table, {query!r}).num_rows, "pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    matches, imported = done.stdout.split()
+    assert int(matches) > 0
+    assert imported == "False"

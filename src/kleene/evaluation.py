@@ -17,7 +17,7 @@ from kleene.composition.graph_run import GraphRun, say_slow
 from kleene.composition.query_graph import QueryGraph
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.readiness import run_when_ready
-from kleene.frames.arrow import schema_on
+from kleene.frames.arrow import empty_table, schema_on
 from kleene.frames.kinds import FrameKind, kind_of
 from kleene.frames.outputs import Outputs
 from kleene.frames.results import fitting, of_queries, several_table
@@ -124,7 +124,7 @@ def outputs_of(
     if several:
         tables = [(node.query, known[node.number].matches) for node in listed]
         some = [(query, rows) for query, rows in tables if rows is not None]
-        empty = graph.several_columns.empty_table()
+        empty = empty_table(graph.several_columns)
         matches = several_table(some, graph.several_columns) if some else empty
     else:
         matches = _with(known[listed[0].number].matches, graph.match_columns(listed[0]))
@@ -133,4 +133,4 @@ def outputs_of(
 
 def _with(rows: pa.Table | None, columns: pa.Schema) -> pa.Table:
     """Rows with these columns, of which there may be others for queries that read them."""
-    return columns.empty_table() if rows is None else fitting(rows.select(columns.names), columns)
+    return empty_table(columns) if rows is None else fitting(rows.select(columns.names), columns)

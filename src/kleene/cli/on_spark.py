@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from kleene.api import outputs
 from kleene.errors import UnusableColumn
+from kleene.frames.arrow import empty_table
 from kleene.frames.outputs import Outputs
 from kleene.pattern import Schema
 from kleene.queries.any_query import AnyQuery
@@ -52,7 +53,7 @@ def find_on_spark(
         timeouts = None if query_outputs.timeouts is None else query_outputs.timeouts.toArrow()
         # Collecting bad rows is another pass over the events; it is left out where there can be none.
         perhaps_bad = any(_may_hold_bad_rows(table, declared) for table in tables.values())
-        bad = query_outputs.bad_rows.toArrow() if perhaps_bad else _NO_BAD_ROWS.empty_table()
+        bad = query_outputs.bad_rows.toArrow() if perhaps_bad else empty_table(_NO_BAD_ROWS)
         return Outputs(query_outputs.matches.toArrow(), timeouts, bad)
 
 

@@ -19,7 +19,7 @@ from kleene.composition.query_graph import Part, QueryGraph, QueryNode
 from kleene.composition.reference_run import ReferenceRun
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.state.statistics import Alive
-from kleene.frames.arrow import as_integers
+from kleene.frames.arrow import as_integers, empty_table
 from kleene.pattern.schema import IDENTITY
 from kleene.plan.any_plan import AnyPlan
 from kleene.plan.program import NotCompilable
@@ -121,7 +121,7 @@ class GraphRun:
 
     def finish(self, events: pa.Table | None = None) -> Iterator[tuple[QueryNode, EngineOutputs]]:
         """Take in the last events, and decide everything that waits."""
-        last = self.graph.events.empty_table() if events is None else events
+        last = empty_table(self.graph.events) if events is None else events
         return self._step(last, lambda run, parts: run.finish(parts))
 
     def replay(self, events: pa.Table, watermark: int | None) -> None:
@@ -181,7 +181,7 @@ class GraphRun:
             if watermark is not None and run.node.lag != 0:
                 rows = rows.filter(pc.greater_equal(as_integers(rows.column(time)), watermark))
             tables.append(rows)
-        return pa.concat_tables(tables, promote_options="permissive") if tables else self.graph.events.empty_table()
+        return pa.concat_tables(tables, promote_options="permissive") if tables else empty_table(self.graph.events)
 
     @property
     def deadline(self) -> int | None:

@@ -16,7 +16,7 @@ from kleene.algebra.cutting import cut
 from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.compiling import why_not_compiled
 from kleene.engine.output.outputs import EngineOutputs
-from kleene.frames.arrow import value_type
+from kleene.frames.arrow import empty_table, value_type
 from kleene.frames.composites import beside_composites, composite_rows, timeout_rows, with_composites
 from kleene.frames.results import result_schema, several_schema, shown, timeout_schema
 from kleene.frames.streams import input_of
@@ -71,7 +71,7 @@ class QueryNode:
     @cached_property
     def nothing(self) -> tuple[Part, ...]:
         """Its input when no event comes: empty tables."""
-        return tuple((name, columns.empty_table()) for name, columns in self.parts)
+        return tuple((name, empty_table(columns)) for name, columns in self.parts)
 
     @cached_property
     def columns(self) -> pa.Schema:
@@ -162,7 +162,7 @@ class QueryGraph:
         composite_schemas: list[tuple[str, pa.Schema]] = []
         # By stream: how far it is behind the events.
         lags: dict[str, int | None] = {}
-        empty = events.empty_table()
+        empty = empty_table(events)
         for number, query, runs in runners:
             node = _node(number, query, runs, empty, streams, tuple(composite_schemas), read, several)
             node = replace(node, lag=latest([lags[name] for name in node.feeds_on]))
@@ -170,7 +170,7 @@ class QueryGraph:
             for name, rows in node.composites(*_nothing_of(node), events) if query.makes else ():
                 composite_schemas.append((name, rows.schema))
                 lags[name] = latest([lags.get(name, 0), _behind(node) if name == query.into else node.lag])
-        whole = with_composites(empty, [(name, columns.empty_table()) for name, columns in composite_schemas])
+        whole = with_composites(empty, [(name, empty_table(columns)) for name, columns in composite_schemas])
         return QueryGraph(tuple(listed), whole.schema, events, streams)
 
     @cached_property
@@ -266,10 +266,10 @@ def among_composites(query: AnyBoundQuery) -> AnyBoundQuery:
 
 def _nothing_of(node: QueryNode) -> tuple[pa.Table, pa.Table | None]:
     """Empty tables of matches and of timeouts."""
-    matches, runs = result_schema(node.runs, node.columns).empty_table(), node.runs
+    matches, runs = empty_table(result_schema(node.runs, node.columns)), node.runs
     if not isinstance(runs, BoundQuery) or runs.timeouts is None:
         return matches, None
-    return matches, timeout_schema(runs, node.columns).empty_table()
+    return matches, empty_table(timeout_schema(runs, node.columns))
 
 
 def _behind(node: QueryNode) -> int | None:

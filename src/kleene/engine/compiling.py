@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from kleene.engine.any_engine import engine_for
+from kleene.frames.arrow import empty_table
 from kleene.kernels.interpreting import interpreted
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
@@ -17,7 +18,7 @@ def why_not_compiled(query: AnyBoundQuery, columns: pa.Schema, settings: Setting
         # Interpreted: without events there is nothing to compile kernels for.
         with interpreted():
             engine = engine_for(query, settings)
-            engine.process(columns.empty_table())
+            engine.process(empty_table(columns))
             engine.finish()
     except NotCompilable as problem:
         return str(problem)

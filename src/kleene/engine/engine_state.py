@@ -28,6 +28,7 @@ from kleene.engine.state.sizes import row_bytes
 from kleene.engine.state.state_contract import check_partitions, count_columns
 from kleene.engine.state.statistics import Alive
 from kleene.engine.state.store import EventBatch, EventStore
+from kleene.frames.arrow import empty_table
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import BEFORE
@@ -72,7 +73,7 @@ class EngineState:
         self._planning = planning
         check_returns(query, table.schema)
         self.strings = StringPool()
-        self._empty = table.schema.empty_table()
+        self._empty = empty_table(table.schema)
         self._columns = columns_read(query)
         columns = ColumnStore.from_table(self._empty, self._columns, query.schema, self.strings)
         self.store = EventStore(columns, self._empty, query.schema)

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from kleene.composition.query_graph import QueryGraph
 from kleene.errors import UnknownKind
 from kleene.evaluation import outputs_of, report_warnings, warn_of_reference
-from kleene.frames.arrow import schema_on
+from kleene.frames.arrow import empty_table, schema_on
 from kleene.frames.outputs import Outputs
 from kleene.frames.results import listed_columns, of_queries, result_schema, shown
 from kleene.frames.streams import reads
@@ -120,7 +120,7 @@ class Prepared:
         patterns = [query for query in self.bound if isinstance(query, BoundQuery)]
         queries = [query.listing() if self.several else query for query in patterns]
         emitted = [
-            (query.name, result_schema(replace(query, output=OutputMode.COMPRESSED), columns).empty_table())
+            (query.name, empty_table(result_schema(replace(query, output=OutputMode.COMPRESSED), columns)))
             for query in queries
             if query.output is OutputMode.ALL and query.returns is None
         ]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions
 
 from kleene.errors import UnknownKind, UnusableColumn
-from kleene.frames.arrow import schema_on
+from kleene.frames.arrow import empty_table, schema_on
 from kleene.frames.kinds import FrameKind, kind_of
 from kleene.frames.streams import to_table
 from kleene.pattern.schema import STREAM, Schema
@@ -39,7 +39,7 @@ def inputs(events: Any, schema: Schema, wanted: tuple[str, ...]) -> tuple[tuple[
     streams = {name: Numbered.of(_frame(stream)) for name, stream in events.items()}
     if len({stream.frame.isStreaming for stream in streams.values()}) > 1:
         raise UnknownKind("some of these data frames are streams and some are not", hint="make all of them streams")
-    table, known = to_table({name: stream.columns.empty_table() for name, stream in streams.items()}, schema, wanted)
+    table, known = to_table({name: empty_table(stream.columns) for name, stream in streams.items()}, schema, wanted)
     frames = []
     for name, stream in streams.items():
         typed = schema.constant_type is None and schema.type in stream.columns.names

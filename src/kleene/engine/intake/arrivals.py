@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from kleene.engine.intake.timeline import bad_rows
 from kleene.engine.state.sizes import held_bytes, row_bytes
 from kleene.errors import MissingColumn, UnusableColumn
-from kleene.frames.arrow import as_integers
+from kleene.frames.arrow import as_integers, empty_table
 from kleene.frames.numbers import to_arrow
 from kleene.frames.rows import BadRow
 from kleene.kernels.timeline import in_time
@@ -69,14 +69,14 @@ class Arrivals:
         if table is None:
             return None
         if watermark is None:
-            self._waiting = [table.schema.empty_table()]
+            self._waiting = [empty_table(table.schema)]
             return table
         # A watermark beyond 64 bits counts as the last moment: events that end there wait for the end of the stream.
         watermark = in_time(watermark)
         self.watermark = watermark if self.watermark is None else max(self.watermark, watermark)
         passed = pc.less(as_integers(table.column(self._schema.time)), self.watermark)
         if pc.all(passed).as_py():
-            self._waiting = [table.schema.empty_table()]
+            self._waiting = [empty_table(table.schema)]
             return table
         self._waiting = [table.filter(pc.invert(passed))]
         return table.filter(passed)

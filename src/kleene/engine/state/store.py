@@ -15,6 +15,7 @@ import pyarrow as pa
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.state.growing import Growing
 from kleene.engine.state.sizes import held_bytes
+from kleene.frames.arrow import empty_table
 from kleene.frames.numbers import to_arrow
 from kleene.kernels.expression import EventColumns, Ints
 from kleene.pattern.schema import Schema
@@ -71,7 +72,7 @@ class EventStore:
         self._same = _same_numbers(schema)
         self.columns = columns.columns
         self._events = [Growing(array[:, :0]) for array in columns.events]
-        self._chunks = [rows.schema.empty_table()]
+        self._chunks = [empty_table(rows.schema)]
         self._whole: pa.Table | None = None
         self._kept = kept_numbers(schema)
         names = [name for name in ("partition", *ORDERED) if name not in self._same]

@@ -14,6 +14,7 @@ from kleene.engine.output.gathering import constant, taken_rows
 from kleene.engine.output.identity import begun_folds, column_hashes, ids_of
 from kleene.engine.streams.cells import CellLayout, CellValues
 from kleene.engine.streams.intake import tie_column
+from kleene.frames.arrow import empty_table
 from kleene.frames.results import times
 from kleene.frames.stream_columns import attribute_types, result_column, stream_result_schema
 from kleene.kernels import stream_instances as kernel
@@ -31,7 +32,7 @@ def result_table(
     """The results of a query over events with these columns, by end, start and id."""
     cells, schema = results.cells, stream_result_schema(query, columns)
     if not len(cells):
-        return schema.empty_table()
+        return empty_table(schema)
     time = schema.field("start").type
     known = {"start": times(cells[:, kernel.START], time), "end": times(cells[:, kernel.END], time)}
     if query.schema.tie_breaker is not None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.composition.graph_run import GraphRun
-from kleene.frames.arrow import as_integers
+from kleene.frames.arrow import as_integers, empty_table
 from kleene.frames.numbers import to_arrow
 from kleene.frames.type_names import types_among
 from kleene.queries.meaning import meaning_of
@@ -66,7 +66,7 @@ class LiveSlot:
 
     @property
     def _empty(self) -> pa.Table:
-        return _columns(self.work, self.part).empty_table()
+        return empty_table(_columns(self.work, self.part))
 
     # One update
 
