@@ -6,7 +6,7 @@ import pytest
 
 from kleene import Schema
 from kleene.algebra.query import StreamQuery
-from kleene.errors import QueryError
+from kleene.errors import QueryError, TypeMismatch
 
 STOCK = Schema(
     types={"Stock": {"name": "string", "price": "float", "vol": "int"}, "Trade": {"name": "string", "size": "int"}},
@@ -81,3 +81,10 @@ def test_dur_on_timestamps_needs_a_tick() -> None:
 def test_without_columns_an_expression_can_be_checked(text: str) -> None:
     """Nothing is known of the attributes: whatever is named may be one."""
     StreamQuery(text).bind(checking=True)
+
+
+def test_what_was_overwritten_has_the_type_that_it_had() -> None:
+    """`w` is a string on the left and a number on the right: `w.last` is the string."""
+    with pytest.raises(TypeMismatch):
+        StreamQuery("ρ{a.name ↦ w}(Stock a) ;{w.last > 1} ρ{b.size ↦ w}(Trade b)").bind(STOCK)
+    StreamQuery("ρ{a.name ↦ w}(Stock a) ;{w.last = 'p' AND w > 1} ρ{b.size ↦ w}(Trade b)").bind(STOCK)

@@ -315,7 +315,7 @@ def _shared(left: StreamSchema, right: StreamSchema) -> Overwritten:
     names |= {name for name in left.names if name[0] in right.open} | {
         name for name in right.names if name[0] in left.open
     }
-    return Overwritten(frozenset(names), frozenset(left.open) & frozenset(right.open))
+    return Overwritten(frozenset(names), frozenset(left.open) & frozenset(right.open), left.attributes)
 
 
 def _folded(right: StreamSchema, more: Iterable[AttributeName]) -> Overwritten:

@@ -39,10 +39,14 @@ _DECLARE_TICK = "`DECLARE STREAM (tick 1 second)` or Schema(tick='1 second')"
 
 @dataclass(frozen=True, slots=True)
 class Overwritten:
-    """The attributes that a newer event may have overwritten; of an open stream, all."""
+    """The attributes that a newer event may have overwritten; of an open stream, all.
+
+    types   those of the values before, where the newer ones may be of another type
+    """
 
     names: frozenset[AttributeName] = frozenset()
     open: frozenset[str] = frozenset()
+    types: tuple[tuple[AttributeName, ValueType], ...] = ()
 
     def __contains__(self, name: AttributeName) -> bool:
         return name in self.names or name[0] in self.open
@@ -94,7 +98,8 @@ class StreamScopes(Scopes):
                 hint=f"`.last` stands in a condition of `;` or μ, in the step of μ, or in a σ right above them;"
                 f" the value itself is `{shown}`",
             )
-        return self.placed(Attribute(name[0], Which.OVERWRITTEN, name[1], self._type(name)), span)
+        kind = dict(self.overwritten.types).get(name) or self._type(name)
+        return self.placed(Attribute(name[0], Which.OVERWRITTEN, name[1], kind), span)
 
     def elapsed(self, span: Span) -> Value:
         clock = self.clock
