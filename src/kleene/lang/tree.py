@@ -281,6 +281,14 @@ class Equivalence(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class OccursWithin(Node):
+    """`(S1, L) OCCURS WITHIN 12 hours`: a condition of EQL (NEXT §3.5)."""
+
+    names: tuple[Name, ...]
+    duration: Duration
+
+
+@dataclass(frozen=True, slots=True)
 class Not(Node):
     operand: Expression
 
@@ -315,6 +323,7 @@ Expression = (
     | Between
     | IsNull
     | Equivalence
+    | OccursWithin
     | Not
     | And
     | Or
