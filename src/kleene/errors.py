@@ -366,6 +366,10 @@ class NoTick(QueryError):
     code, title = "KL425", "DUR on timestamps without a tick"
 
 
+class ExceptionCondition(QueryError):
+    code, title = "KL427", "condition on an exception that nothing can test"
+
+
 # KL5xx: data -------------------------------------------------------------------------------------------------------
 
 
@@ -536,3 +540,7 @@ class Exponential(QueryWarning):
 
 class NoSuchEvents(QueryWarning):
     code, title = "KL906", "no event is of this type"
+
+
+class AbsentBranch(QueryWarning):
+    code, title = "KL907", "alias that only one branch of `|` binds"

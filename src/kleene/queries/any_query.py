@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kleene.algebra.eql_query import EqlQuery
 from kleene.algebra.query import BoundStreamQuery, StreamQuery
 from kleene.lang import recognise
 from kleene.pattern.query import BoundQuery, Query
 
-AnyQuery = Query | StreamQuery
+AnyQuery = Query | StreamQuery | EqlQuery
 AnyBoundQuery = BoundQuery | BoundStreamQuery
 
 # The spellings of the stream algebra; every other one writes patterns.
 STREAM_SPELLINGS = frozenset({"cesar"})
+EQL_SPELLINGS = frozenset({"eql", "next"})
 
 
 def read_query(
@@ -27,5 +29,6 @@ def read_query(
     >>> type(read_query("A a ; B b")).__name__, type(read_query("PATTERN A a ; B b")).__name__
     ('StreamQuery', 'Query')
     """
-    kind = StreamQuery if (spelling or recognise(text)) in STREAM_SPELLINGS else Query
+    written = spelling or recognise(text)
+    kind = StreamQuery if written in STREAM_SPELLINGS else EqlQuery if written in EQL_SPELLINGS else Query
     return kind(text, name, dict(params or {}), spelling, origin)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
 from kleene.errors import UnknownKind
 from kleene.frames.arrow import python_values, schema_on
@@ -28,6 +29,7 @@ from kleene.queries.feeding import bound_in_order, declared_together, in_depende
 from kleene.reference.assignments import Assignments
 from kleene.reference.automaton import Automaton, Run
 from kleene.reference.compressing import Compressed, compress
+from kleene.reference.detections import DetectionEvaluator
 from kleene.reference.identity import event_hashes, match_ids
 from kleene.reference.limits import Limits
 from kleene.reference.matches import Match
@@ -186,15 +188,12 @@ def evaluate(
     stream = list(events)
     names = query.columns_compared({name for event in stream for name in event.values})
     timeline = ReferenceTimeline.of(stream, query.schema, names, query.partition)
-    matches_by_identity: dict[Any, Match] = {}
     histories: list[tuple[tuple[str, ...], Run]] = []
-    for pattern in query.alternatives:
-        matches, runs = _positive_matches(query, pattern, timeline, limits)
-        histories += runs
-        for match in matches:
-            if survives_negation(query, pattern, match, timeline):
-                matches_by_identity.setdefault(match.identity, match)
-    every = in_order(matches_by_identity.values(), timeline)
+    if isinstance(query, BoundEqlQuery):
+        every = in_order(_detected(query, timeline), timeline)
+    else:
+        matches, histories = _matched(query, timeline, limits)
+        every = in_order(matches, timeline)
     chosen = non_overlapping(query, every, timeline) if query.output is OutputMode.NON_OVERLAP else every
     hashes = event_hashes(timeline)
     shared = compress(chosen, timeline, hashes) if query.output is OutputMode.COMPRESSED else None
@@ -210,6 +209,33 @@ def evaluate(
         stream,
         [match.last(timeline) for match in chosen] if query.into is not None else [],
     )
+
+
+def _detected(query: BoundEqlQuery, timeline: ReferenceTimeline) -> list[Match]:
+    """The detections of a query in EQL, as matches."""
+    matches = []
+    for detected in DetectionEvaluator(timeline).evaluate(query.root).detections:
+        selected: dict[str, tuple[ReferenceEvent, ...]] = {}
+        for alias, event in detected.events:
+            selected[alias] = (*selected.get(alias, ()), event)
+        later = detected.end[0] - max(event.end for _, event in detected.events)
+        matches.append(Match(query.positives, selected, later))
+    return matches
+
+
+def _matched(
+    query: BoundQuery, timeline: ReferenceTimeline, limits: Limits
+) -> tuple[Iterable[Match], list[tuple[tuple[str, ...], Run]]]:
+    """The matches of a pattern, and the runs that tell of timeouts."""
+    matches_by_identity: dict[Any, Match] = {}
+    histories: list[tuple[tuple[str, ...], Run]] = []
+    for pattern in query.alternatives:
+        matches, runs = _positive_matches(query, pattern, timeline, limits)
+        histories += runs
+        for match in matches:
+            if survives_negation(query, pattern, match, timeline):
+                matches_by_identity.setdefault(match.identity, match)
+    return matches_by_identity.values(), histories
 
 
 def _timed_out(
@@ -254,7 +280,8 @@ def _composites(result: Result, schema: Schema, first: int) -> list[ReferenceEve
     composites = []
     rows = zip(result.matches, result.ids, result.returned, result.lasts, strict=True)
     for place_, (match, identity, values, last) in enumerate(rows):
-        own = {schema.type: result.query.into, schema.time: last.values.get(schema.time)}
+        end = last.values.get(schema.time) if not match.later else _among_values(match.end, schema)
+        own = {schema.type: result.query.into, schema.time: end}
         if schema.start is not None:
             own[schema.start] = min(match.events, key=lambda event: event.start).values.get(schema.start)
         if schema.tie_breaker is not None:
@@ -266,6 +293,12 @@ def _composites(result: Result, schema: Schema, first: int) -> list[ReferenceEve
             )
         )
     return composites
+
+
+def _among_values(moment: int, schema: Schema) -> int:
+    """A moment as values have it: timestamps are nanoseconds there."""
+    ticks = schema.clock.kind is ClockKind.TICKS or schema.clock.nanoseconds is None
+    return moment if ticks else moment * int(schema.clock.nanoseconds or 1)
 
 
 def first_event(match: Match) -> ReferenceEvent:
@@ -283,10 +316,7 @@ def _timeout_events(result: Result, schema: Schema, first: int) -> list[Referenc
         events = timeout.prefix.events
         values: dict[str, Any] = {name: events[0].values.get(name) for name in query.partition}
         values["reached"] = sum(map(bool, timeout.prefix.selected.values()))
-        ticks = schema.clock.kind is ClockKind.TICKS or schema.clock.nanoseconds is None
-        # Times among values are nanoseconds.
-        moment = timeout.closed if ticks else timeout.closed * int(schema.clock.nanoseconds or 1)
-        values |= {schema.type: query.timeouts, schema.time: moment}
+        values |= {schema.type: query.timeouts, schema.time: _among_values(timeout.closed, schema)}
         if schema.start is not None:
             values[schema.start] = min(events, key=lambda event: event.start).values.get(schema.start)
         if schema.tie_breaker is not None:

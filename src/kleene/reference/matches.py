@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from kleene.pattern.clock import LATEST
 from kleene.pattern.nodes import Component, ComponentKind
 from kleene.reference.timeline import ReferenceEvent, ReferenceTimeline
 
@@ -17,6 +18,8 @@ class Match:
 
     components: tuple[Component, ...]
     selected: Mapping[str, tuple[ReferenceEvent, ...]]
+    # How many steps after its last event it ends (`E@d` of the stream algebra).
+    later: int = 0
 
     @cached_property
     def events(self) -> tuple[ReferenceEvent, ...]:
@@ -28,7 +31,7 @@ class Match:
 
     @property
     def end(self) -> int:
-        return max(event.end for event in self.events)
+        return min(max(event.end for event in self.events) + self.later, LATEST)
 
     @property
     def bindings(self) -> dict[str, int | tuple[int, ...] | None]:
