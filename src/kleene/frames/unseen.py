@@ -76,5 +76,5 @@ def _attributes(query: ParsedQuery) -> Iterator[str]:
         match node:
             case tree.Attribute(attribute=name) | tree.EquivalenceItem(attribute=name) | tree.Name(name=name):
                 yield name
-            case tree.TypeDeclaration(attributes=attributes):
+            case tree.TypeDeclaration(attributes=attributes) | tree.SourceDeclaration(attributes=attributes):
                 yield from (name for name, _ in attributes)

@@ -67,6 +67,14 @@ class Clauses:
         name, *attributes = items
         return tree.TypeDeclaration(name.name, tuple(a for a in attributes if a is not None), span=name.span)
 
+    def declare_source(self, items: list[Any]) -> tree.SourceDeclaration:
+        name, *attributes = items
+        return tree.SourceDeclaration(name.name, tuple(a for a in attributes if a is not None), span=name.span)
+
+    def declare_sink(self, items: list[Any]) -> tree.SinkDeclaration:
+        name, *attributes = items
+        return tree.SinkDeclaration(name.name, tuple(a for a in attributes if a is not None), span=name.span)
+
     def class_types(self, items: list[Any]) -> tuple[tree.TypeName, ...]:
         return tuple(item for item in items if isinstance(item, tree.TypeName))
 

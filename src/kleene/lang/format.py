@@ -14,32 +14,11 @@ from kleene.lang.durations import TICKS
 
 _PLAIN_NAME = re.compile(r"[^\W\d⁰¹²³⁴-⁹]\w*\Z")
 _PLAIN_TYPE = re.compile(r"[^\W\d⁰¹²³⁴-⁹][^\W⁰¹²³⁴-⁹]*(?:-[^\W⁰¹²³⁴-⁹]+)*\Z")
-_KEYWORDS = frozenset(
-    [
-        "declare",
-        "pattern",
-        "event",
-        "where",
-        "within",
-        "output",
-        "timeouts",
-        "return",
-        "into",
-        "as",
-        "inclusive",
-        "seq",
-        "any",
-        "or",
-        "and",
-        "not",
-        "in",
-        "is",
-        "between",
-        "contains",
-        "null",
-        "true",
-        "false",
-    ]
+_CLAUSES = frozenset(
+    ["declare", "pattern", "event", "where", "within", "output", "timeouts", "return", "into", "as", "inclusive"]
+)
+_KEYWORDS = _CLAUSES | frozenset(
+    ["seq", "any", "or", "and", "not", "in", "is", "between", "contains", "null", "true", "false"]
 )
 
 
@@ -60,7 +39,7 @@ def format_pattern_query(query: tree.Query) -> str:
     if query.timeouts is not None:
         lines.append(f"TIMEOUTS INTO {format_type(query.timeouts)}")
     if query.returns is not None:
-        items = ", ".join(_return_item(item) for item in query.returns.items)
+        items = ", ".join(format_return_item(item) for item in query.returns.items)
         into = "" if query.returns.into is None else f" INTO {format_type(query.returns.into)}"
         lines.append(f"RETURN {items}{into}")
     return "\n".join(lines)
@@ -69,10 +48,11 @@ def format_pattern_query(query: tree.Query) -> str:
 def format_declaration(declaration: tree.Declaration) -> str:
     match declaration:
         case tree.TypeDeclaration(name, attributes):
-            columns = ", ".join(
-                format_name(column) + (f" {format_name(kind)}" if kind else "") for column, kind in attributes
-            )
-            return f"DECLARE TYPE {format_type(name)} ({columns})"
+            return f"DECLARE TYPE {format_type(name)} ({_columns(attributes)})"
+        case tree.SourceDeclaration(name, attributes):
+            return f"DECLARE SOURCE {format_type(name)} ({_columns(attributes)})"
+        case tree.SinkDeclaration(name, attributes):
+            return f"DECLARE SINK {format_type(name)} ({_columns(attributes)})"
         case tree.ClassDeclaration(name, types, predicate):
             names = ", ".join(format_type(item.name) for item in types)
             test = f"ANY({names})" if len(types) > 1 else names
@@ -93,6 +73,10 @@ def format_declaration(declaration: tree.Declaration) -> str:
     if declaration.tick is not None:
         items.append(f"tick {format_duration(declaration.tick)}")
     return f"DECLARE STREAM ({', '.join(items)})"
+
+
+def _columns(attributes: Iterable[tuple[str, str | None]]) -> str:
+    return ", ".join(format_name(column) + (f" {format_name(kind)}" if kind else "") for column, kind in attributes)
 
 
 def format_pattern(pattern: tree.Pattern) -> str:
@@ -147,6 +131,7 @@ _BINDING = {
     tree.In: _COMPARE,
     tree.Between: _COMPARE,
     tree.IsNull: _COMPARE,
+    tree.OccursWithin: _COMPARE,
     tree.Negative: _SIGN,
     tree.Percent: _PERCENT,
 }
@@ -197,6 +182,8 @@ def _expression(expression: tree.Expression) -> str:
             return f"{format_expression(operand, _SUM)}{' NOT' if negated else ''} BETWEEN {bounds}"
         case tree.IsNull(operand, negated):
             return f"{format_expression(operand, _SUM)} IS {'NOT ' if negated else ''}NULL"
+        case tree.OccursWithin(names, duration):
+            return f"({_joined(', ', names, _LOOSE)}) OCCURS WITHIN {format_duration(duration)}"
         case tree.Arithmetic(operator, left, right):
             tight = _binding(expression)
             after = format_expression(right, tight + 1)
@@ -295,7 +282,7 @@ def _strategy(strategy: tree.Strategy) -> str:
     return f"{strategy.kind.value}({', '.join(names)})"
 
 
-def _return_item(item: tree.ReturnItem) -> str:
+def format_return_item(item: tree.ReturnItem) -> str:
     return format_expression(item.value) + ("" if item.alias is None else f" AS {format_name(item.alias)}")
 
 

@@ -415,6 +415,22 @@ class TypeDeclaration(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SourceDeclaration(Node):
+    """`DECLARE SOURCE t (acc int, amount float)`: where events come from, and their attributes (NEXT §3.5)."""
+
+    name: str
+    attributes: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkDeclaration(Node):
+    """`DECLARE SINK alerts (acc int)`: where results go, and the columns that they have there (NEXT §3.5)."""
+
+    name: str
+    attributes: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClassDeclaration(Node):
     """`DECLARE CLASS Google IS Stock WHERE name = 'Google'`."""
 
@@ -425,7 +441,7 @@ class ClassDeclaration(Node):
     source: str | None = field(default=None, compare=False, repr=False)
 
 
-Declaration = StreamDeclaration | TypeDeclaration | ClassDeclaration
+Declaration = StreamDeclaration | TypeDeclaration | SourceDeclaration | SinkDeclaration | ClassDeclaration
 
 
 @dataclass(frozen=True, slots=True)

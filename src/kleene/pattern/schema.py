@@ -267,7 +267,8 @@ class Schema:
     def declaring(self, declarations: Sequence[tree.Declaration]) -> Schema:
         """This schema changed by declarations; what they say goes before what it said."""
         given: dict[str, Any] = {"types": dict(self.types), "classes": dict(self.classes)}
-        seen: set[str] = set()
+        seen: dict[str, tree.Declaration] = {}
+        sinks: set[str] = set()
         streamed: set[str] = set()
         for declaration in declarations:
             if isinstance(declaration, tree.StreamDeclaration):
@@ -277,10 +278,17 @@ class Schema:
                 streamed |= said.keys()
                 given.update(said)
                 continue
-            if declaration.name in seen:
+            if isinstance(declaration, tree.SinkDeclaration):
+                # Results go there: no event is of a sink's type.
+                _declared_attributes(declaration)
+                if declaration.name in sinks:
+                    raise BadDeclaration(f"`{declaration.name}` is declared twice", declaration.span)
+                sinks.add(declaration.name)
+                continue
+            if declaration.name in seen and not _type_of_source(seen[declaration.name], declaration):
                 raise BadDeclaration(f"`{declaration.name}` is declared twice", declaration.span)
-            seen.add(declaration.name)
-            if isinstance(declaration, tree.TypeDeclaration):
+            seen[declaration.name] = declaration
+            if isinstance(declaration, tree.TypeDeclaration | tree.SourceDeclaration):
                 given["types"][declaration.name] = _declared_attributes(declaration)
             else:
                 given["classes"][declaration.name] = declaration
@@ -323,7 +331,17 @@ def _stream_fields(declaration: tree.StreamDeclaration) -> dict[str, Any]:
     return given
 
 
-def _declared_attributes(declaration: tree.TypeDeclaration) -> dict[str, ValueType]:
+def _type_of_source(earlier: tree.Declaration, later: tree.Declaration) -> bool:
+    """Whether a source and a type are declared with the same attributes: a source may send what a type describes."""
+    return (
+        {type(earlier), type(later)} == {tree.TypeDeclaration, tree.SourceDeclaration}
+        and _declared_attributes(earlier) == _declared_attributes(later)  # type: ignore[arg-type]
+    )
+
+
+def _declared_attributes(
+    declaration: tree.TypeDeclaration | tree.SourceDeclaration | tree.SinkDeclaration,
+) -> dict[str, ValueType]:
     attributes: dict[str, ValueType] = {}
     for name, kind in declaration.attributes:
         if name in attributes:
