@@ -368,6 +368,8 @@ class NoTick(QueryError):
 
 class ExceptionCondition(QueryError):
     code, title = "KL427", "condition on an exception that nothing can test"
+class UnclearException(QueryError):
+    code, title = "KL426", "exception beside another operator without parentheses"
 
 
 # KL5xx: data -------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def arrows() -> Iterator[None]:
 
 
 def test_a_new_spelling_joins_and_is_recognised(arrows: None) -> None:
-    assert spellings() == ("kleene", "cesar", "arrows")
+    assert spellings() == ("kleene", "cesar", "next", "eql", "arrows")
     assert recognise("A -> B") == "arrows"
     assert recognise("PATTERN A ; B") == "kleene"
     assert parse("A -> B") == parse("PATTERN A ; B")

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 from lark import Lark, Token, Transformer
 
-from kleene.errors import QueryError
-from kleene.lang import main_spelling, parser_tables, tree
+from kleene.lang import parser_tables, tree
 from kleene.lang.build_clauses import Clauses
 from kleene.lang.build_expressions import Expressions
 from kleene.lang.build_patterns import Patterns
 from kleene.lang.build_streams import Streams
+from kleene.lang.declared_query import read_declared
 from kleene.lang.reading import Adviser, read
-from kleene.lang.statements import declares, query_start
+from kleene.lang.statements import query_start
 from kleene.lang.stream_advice import end_advice, part_advice, part_end, stream_advice
 from kleene.lang.stream_tree import StreamQuery
 
@@ -46,15 +46,8 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> StreamQuery:
     """The tree of a query, or one error with its place."""
-    start = query_start(text)
-    declarations = main_spelling.parse_declarations(text[:start]) if declares(text) else ()
-    try:
-        # Blanks in place of the declarations: places are those of the whole text.
-        query = cast(StreamQuery, read(_parser(), " " * start + text[start:], "stream_query", _ADVISER))
-    except QueryError as error:
-        error.text = text
-        raise
-    return replace(query, declarations=declarations)
+    declarations, query = read_declared(text, partial(read, _parser(), start="stream_query", adviser=_ADVISER))
+    return replace(cast(StreamQuery, query), declarations=declarations)
 
 
 def parse_part(text: str, part: str) -> tree.Expression:

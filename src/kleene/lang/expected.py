@@ -14,6 +14,12 @@ _WORDS = {
     "TIMEOUTS": "TIMEOUTS",
     "_RETURN": "RETURN",
     "_INTO": "INTO",
+    "INTO": "INTO",
+    "_SELECT": "SELECT",
+    "_FROM": "FROM",
+    "_OCCURS": "OCCURS",
+    "OPEN_NAMES": "`(`",
+    "EXCEPT": "`\\`",
     "_AS": "AS",
     "INCLUSIVE": "INCLUSIVE",
     "SEQ": "SEQ(",
@@ -75,15 +81,19 @@ _WORDS = {
     "STREAM": "STREAM",
     "TYPE": "TYPE",
     "CLASS": "CLASS",
+    "SOURCE": "SOURCE",
+    "SINK": "SINK",
 }
 
+# `@` is for queries that are built in Python.
+_UNSAID = {"AT"}
 _STREAM = {"TYPE_NAME", "SELECT", "FOLD"}
 _OPERAND = {"INT", "FLOAT", "STRING", "PARAMETER", "LPAR", "NAME"}
 
 
 def describe_expected(terminals: Iterable[str]) -> str:
     """One short list: operands are named once, and operators are not listed one by one."""
-    names = set(terminals)
+    names = set(terminals) - _UNSAID
     words: list[str] = []
     if names >= _STREAM:
         words.append("a stream")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kleene.errors import QueryError, Span, UnknownSpelling, did_you_mean
-from kleene.lang import cesar_spelling, main_spelling, stream_tree, tree
+from kleene.lang import cesar_spelling, eql_spelling, eql_tree, main_spelling, stream_tree, tree
 from kleene.lang.characters import check_characters
 
-# A pattern, or a stream.
-ParsedQuery = tree.Query | stream_tree.StreamQuery
+# A pattern, or an expression of streams: CESAR's, or EQL's.
+ParsedQuery = tree.Query | stream_tree.StreamQuery | eql_tree.EqlQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +76,6 @@ def _beginning(text: str) -> str:
 
 register(Spelling("kleene", main_spelling.recognises, main_spelling.parse))
 register(Spelling("cesar", cesar_spelling.recognises, cesar_spelling.parse))
+# EQL with `@`, as queries that are built in Python travel; no text is taken for it.
+register(Spelling("next", lambda _: False, eql_spelling.parse_delayed))
+register(Spelling("eql", eql_spelling.recognises, eql_spelling.parse))
