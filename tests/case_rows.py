@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from kleene.algebra.query import StreamQuery
-from kleene.lang.tree import OutputMode
+from kleene.lang.tree import OutputMode, Query
 from kleene.pattern.clock import datetime_nanoseconds
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
@@ -91,7 +91,8 @@ def observed(
     if isinstance(query, StreamQuery):
         return Observed(stream=list(map(stream_values, matches)), warnings=warnings)
     parsed = query.tree
-    is_compressed = parsed.output is not None and parsed.output.mode is OutputMode.COMPRESSED
+    output = parsed.output if isinstance(parsed, Query) else None
+    is_compressed = output is not None and output.mode is OutputMode.COMPRESSED
     return Observed(
         [] if is_compressed or parsed.returns is not None else [bindings(row) for row in matches],
         None if parsed.returns is None else [returned(row) for row in matches],

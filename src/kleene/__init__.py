@@ -20,7 +20,7 @@ from kleene.api import (
 )
 from kleene.builder import FoldStep, PublishedStream, StreamExpression, carried, stream
 from kleene.errors import KleeneError
-from kleene.explainable import Query, StreamQuery
+from kleene.explainable import EqlQuery, Query, StreamQuery
 from kleene.explanation import Explanation
 from kleene.frames.outputs import Outputs
 from kleene.pattern import Schema
@@ -35,6 +35,7 @@ __all__ = [
     "Adapting",
     "Budget",
     "Engine",
+    "EqlQuery",
     "Exchange",
     "Executor",
     "Explanation",

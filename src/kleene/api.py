@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from kleene.builder import BuiltQuery
 from kleene.errors import UnknownKind, UnknownSpelling
-from kleene.explainable import Query, StreamQuery, columns_known, explainable
+from kleene.explainable import ExplainableQuery, columns_known, explainable
 from kleene.explanation import Explanation, explain_query
 from kleene.frames.outputs import Outputs
 from kleene.pattern import Schema
@@ -60,7 +60,7 @@ def query(
     name: str | None = None,
     params: Mapping[str, object] | None = None,
     spelling: str | None = None,
-) -> Query | StreamQuery:
+) -> ExplainableQuery:
     """Parse a query; a wrong one raises an error that shows the place.
 
     text       the query, in any spelling that Kleene knows, or an expression that `kleene.stream` began

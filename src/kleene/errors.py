@@ -366,10 +366,12 @@ class NoTick(QueryError):
     code, title = "KL425", "DUR on timestamps without a tick"
 
 
-class ExceptionCondition(QueryError):
-    code, title = "KL427", "condition on an exception that nothing can test"
 class UnclearException(QueryError):
     code, title = "KL426", "exception beside another operator without parentheses"
+
+
+class ExceptionCondition(QueryError):
+    code, title = "KL427", "condition on an exception that nothing can test"
 
 
 # KL5xx: data -------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Explainable(WrittenQuery):
         analyze: bool = False,
     ) -> Explanation:
         """How it is understood and how it will run: `kleene.explain`."""
-        assert isinstance(self, Query | StreamQuery)
+        assert isinstance(self, Query | StreamQuery | EqlQuery)
         return explain_query(self, schema=schema, events=events, settings=settings, analyze=analyze)
 
     def _repr_html_(self) -> str:
@@ -55,8 +55,19 @@ class StreamQuery(Explainable, algebra.StreamQuery):
     """A query of the stream algebra. `kleene.query(text)` makes one, and so does `kleene.stream(…).query()`."""
 
 
-def explainable(query: AnyQuery) -> Query | StreamQuery:
-    kind = StreamQuery if isinstance(query, algebra.StreamQuery) else Query
+class EqlQuery(Explainable, algebra.EqlQuery):
+    """A query in EQL. `kleene.query(text)` makes one."""
+
+
+ExplainableQuery = Query | StreamQuery | EqlQuery
+
+
+def explainable(query: AnyQuery) -> ExplainableQuery:
+    kind: type[ExplainableQuery] = Query
+    if isinstance(query, algebra.StreamQuery):
+        kind = StreamQuery
+    elif isinstance(query, algebra.EqlQuery):
+        kind = EqlQuery
     return kind(query.text, query.name, query.params, query.spelling, query.origin)
 
 

@@ -16,11 +16,11 @@ from kleene.algebra.detections import (
     DetectionFilter,
     DetectionSource,
     DetectionUnion,
-    Unless,
     Expiry,
     Failing,
     Iteration,
     NextDetection,
+    Unless,
     aliases,
     last_aliases,
 )
@@ -215,8 +215,12 @@ class PatternBinder:
             is_within = last == 0 or _is_own(parts[last], conjunct.names)
             (inside if is_within else own)[last].append(conjunct)
         bound = self._bound(parts[0], inside[0])
-        for part, below, here in zip(parts[1:], inside[1:], own[1:], strict=True):
-            bound = _next(bound, self._bound(part, below), here)
+        bound = replace(bound, node=_expiring(bound.node, [each for later in own for each in later]))
+        for place, (part, below, here) in enumerate(zip(parts[1:], inside[1:], own[1:], strict=True), 1):
+            later = [each for conjuncts in own[place + 1 :] for each in conjuncts]
+            right = self._bound(part, below)
+            right = replace(right, node=_expiring(right.node, later))
+            bound = _next(bound, right, here, later)
         return bound
 
     def _either(self, parts: tuple[eql_tree.EventPattern, ...], conjuncts: list[Conjunct]) -> _Bound:
@@ -277,7 +281,8 @@ class PatternBinder:
         return _Bound(node, operand.names | of_exception, waiting, carried)
 
 
-def _next(left: _Bound, right: _Bound, conjuncts: Sequence[Conjunct]) -> _Bound:
+def _next(left: _Bound, right: _Bound, conjuncts: Sequence[Conjunct], later: Sequence[Conjunct]) -> _Bound:
+    """`E1 ; E2` with the conjuncts that stand there; `later`: those of what follows in the chain."""
     failing, waiting, carried = [], dict(left.waiting), dict(left.carried)
     bound_here = frozenset(aliases(left.node))
     for number, conditions in right.waiting.items():
@@ -289,7 +294,7 @@ def _next(left: _Bound, right: _Bound, conjuncts: Sequence[Conjunct]) -> _Bound:
         waiting[number] = rest
         carried[number] = known if here else right.carried[number]
     first_of, condition = _split(conjuncts)
-    expiry = _expiries(conjuncts, bound_here, right.node)
+    expiry = _expiries(conjuncts, bound_here, right.node) + _doomed(later, bound_here)
     node = NextDetection(left.node, right.node, first_of, condition, tuple(failing), expiry)
     return _Bound(node, left.names | right.names, waiting, carried)
 
@@ -315,6 +320,21 @@ def _expiries(conjuncts: Iterable[Conjunct], bound: frozenset[str], awaited: Det
         if each.expiry is not None and later and begun:
             expiries.append(Expiry(begun, each.expiry + max(later)))
     return tuple(expiries)
+
+
+def _doomed(later: Iterable[Conjunct], bound: frozenset[str]) -> tuple[Expiry, ...]:
+    """When an OCCURS WITHIN further on in the chain can no longer hold: what it awaits ends after what comes next."""
+    known = ((tuple(sorted(each.names & bound)), each.expiry) for each in later)
+    return tuple(Expiry(begun, most) for begun, most in known if begun and most is not None)
+
+
+def _expiring(node: Detection, later: Sequence[Conjunct]) -> Detection:
+    """An iteration whose runs an OCCURS WITHIN further on in the chain bounds, too."""
+    if isinstance(node, Iteration):
+        return replace(node, expiry=node.expiry + _doomed(later, frozenset(aliases(node))))
+    if isinstance(node, Delay | DetectionFilter | Unless):
+        return replace(node, operand=_expiring(node.operand, later))
+    return node
 
 
 def _names(pattern: eql_tree.EventPattern) -> frozenset[str]:

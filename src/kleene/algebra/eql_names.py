@@ -11,7 +11,7 @@ from kleene.lang import tree
 from kleene.lang.format import format_expression
 from kleene.pattern.bind_expression import Scopes
 from kleene.pattern.clock import bind_window
-from kleene.pattern.expressions import Arithmetic, Attribute, Comparison, Constant, Value, Which, references
+from kleene.pattern.expressions import Arithmetic, Attribute, Comparison, Constant, Literal, Value, Which, references
 from kleene.pattern.names import Names
 from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.normal_form import AllOf, Condition, OneOf
@@ -71,6 +71,19 @@ class EqlScopes(Scopes):
                 "IN cannot be asked of ALL(…)", span, hint="compare with each: `ALL(T.x) <> 1 AND ALL(T.x) <> 2`"
             )
         return Scopes.among(self, value, items, span, negate=negate)
+
+    def compare(
+        self, operator: str, left: tree.Expression, right: tree.Expression | Constant, span: Span, *, negate: bool
+    ) -> Literal:
+        literal = Scopes.compare(self, operator, left, right, span, negate=negate)
+        if (
+            len({each for each in references(literal) if isinstance(each, Attribute) and each.which is Which.MEMBER})
+            > 1
+        ):
+            raise MisplacedIteration(
+                "ALL can stand in a comparison once", span, hint="compare each with one value: `ALL(T.x) < PREV(T.y)`"
+            )
+        return literal
 
     def reference(
         self,

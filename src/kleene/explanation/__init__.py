@@ -13,7 +13,7 @@ from kleene.optimize.idle_rules import idle_rules
 from kleene.optimize.planner import plan_query
 from kleene.optimize.rules import LINE_RULES, TREE_RULES
 from kleene.pattern.explaining import explanation
-from kleene.pattern.query import BoundQuery
+from kleene.pattern.query import BoundQuery, Query
 from kleene.pattern.schema import Schema
 from kleene.plan.explain import plan_text
 from kleene.plan.mermaid import plan_mermaid
@@ -86,7 +86,7 @@ def explain_query(
         plan = _planned(bound, used, None if open_ones else table)
         if columns is not None and not open_ones and plan.why_on_reference is None:
             plan = _compiled(bound, plan, columns, used)
-    lines = [*explanation(bound, query.tree.within), "", "plan"]
+    lines = [*explanation(bound, query.tree.within if isinstance(query, Query) else None), "", "plan"]
     seen = (None, ()) if ran is None else (ran.measured, ran.counted)
     lines += [f"  {line}".rstrip() for line in plan_text(plan, *_rules(bound, plan, used), *seen)]
     if columns is not None:

@@ -20,10 +20,10 @@ from kleene.algebra.detections import (
     DetectionFilter,
     DetectionSource,
     DetectionUnion,
-    Unless,
     Expiry,
     Iteration,
     NextDetection,
+    Unless,
 )
 from kleene.pattern.clock import LATEST
 from kleene.pattern.expressions import Aggregate, Attribute, Clause, Elapsed, Literal, Which, references
