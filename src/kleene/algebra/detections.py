@@ -164,3 +164,29 @@ def last_aliases(node: Detection) -> dict[str, int]:
         case Delay(operand, steps):
             return {name: later + steps for name, later in last_aliases(operand).items()}
     return last_aliases(node.operand)
+
+
+def said(node: Detection) -> str:
+    """A node as EQL writes it, without conditions."""
+    match node:
+        case DetectionSource(component):
+            name = component.classes[0].name
+            return name if component.variable == name else f"{name} {component.variable}"
+        case DetectionFilter(operand):
+            return said(operand)
+        case DetectionUnion(parts):
+            return " | ".join(map(_enclosed, parts))
+        case NextDetection(left, right):
+            return f"{said(left)} ; {_enclosed(right)}"
+        case Iteration(operand):
+            return f"{_enclosed(operand)}+"
+        case Unless(operand, exception):
+            return f"{_enclosed(operand)} \\ {_enclosed(exception)}"
+        case Delay(operand, steps):
+            return f"{_enclosed(operand)} @ {steps}"
+
+
+def _enclosed(node: Detection) -> str:
+    while isinstance(node, DetectionFilter):
+        node = node.operand
+    return said(node) if isinstance(node, DetectionSource) else f"({said(node)})"

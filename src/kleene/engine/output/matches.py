@@ -20,6 +20,8 @@ class Matches:
     events: Ints
     # [reference]: which of the query's positive variables the event stands for, counted from 0.
     variables: npt.NDArray[np.uint8]
+    # [match]: how many steps after its last event it ends (`E@d` of the stream algebra); None: with it.
+    later: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -68,7 +70,8 @@ class Matches:
         sizes = np.diff(self.offsets)[places]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         at = np.repeat(self.offsets[places] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Matches(offsets, self.events[at], self.variables[at])
+        later = None if self.later is None else self.later[places]
+        return Matches(offsets, self.events[at], self.variables[at], later)
 
     @staticmethod
     def of_rows(rows: npt.NDArray[np.signedinteger], variables: npt.NDArray[np.uint8]) -> Matches:

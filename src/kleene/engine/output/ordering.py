@@ -37,6 +37,8 @@ def in_order(matches: Matches, spans: Spans) -> Ordered:
     start, end = empty(size, np.int64), empty(size, np.int64)
     lasting = spans.start is not spans.end and not np.array_equal(spans.start, spans.end)
     spans_of_matches(matches.offsets, matches.events, spans.start, spans.end, lasting, start, end)
+    if matches.later is not None:
+        end += matches.later
     ranked = Ranked(matches.offsets, matches.events, matches.variables, start)
     order = np.arange(size)
     if is_in_order(ranked, end):

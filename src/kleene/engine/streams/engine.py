@@ -6,17 +6,11 @@ that time make them again; others are saved as themselves.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 
 from kleene.algebra.query import BoundStreamQuery
-from kleene.engine.intake.arrivals import Arrivals
-from kleene.engine.intake.timeline import integers
-from kleene.engine.output.outputs import EngineOutputs
-from kleene.engine.state.budget import Accounts
-from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.engine.algebra_engine import AlgebraEngine
 from kleene.engine.streams.compiling import compile_stream
 from kleene.engine.streams.intake import arrived
 from kleene.engine.streams.pool import InstancePool
@@ -30,8 +24,6 @@ from kleene.engine.streams.snapshots import (
     to_bytes,
 )
 from kleene.errors import BadSnapshot, BudgetExceeded, UnboundedState
-from kleene.frames.numbers import to_arrow
-from kleene.frames.rows import BadRow
 from kleene.kernels.expression import Ints
 from kleene.kernels.stream_instances import StreamResults
 from kleene.optimize.streams.automaton import plan_stream
@@ -46,60 +38,29 @@ from kleene.queries.meaning import meaning_of
 _WORTH_IT = 1 << 16
 
 
-class StreamEngine:
+class StreamEngine(AlgebraEngine):
     def __init__(self, query: BoundStreamQuery, settings: Settings | None = None) -> None:
         """An engine for a linear-plus query bound to the columns of its events.
 
         `NotCompilable`, with the first events, when it needs the reference evaluator.
         """
-        self.query, self.settings = query, settings or Settings()
+        super().__init__(query.schema, settings)
+        self.query = query
         self.plan: StreamPlan = plan_stream(query)
-        self._accounts = Accounts(self.settings.budget)
-        self._arrivals = Arrivals(query.schema)
         self._pool: InstancePool | None = None
         self._columns: pa.Schema | None = None
         # How many values were of use when others were last dropped.
         self._tidied = 0
-        self._total = RunCounts()
 
     # Events in, results out
 
-    def process(self, batch: pa.Table, watermark: int | None = None) -> EngineOutputs:
-        """Take in a batch, and match the events that the watermark has passed; None leaves it where it was."""
-        if watermark is not None and self.settings.budget.state_bytes is None:
-            check_bounded(self.plan)
-        bad, late = self._add(batch)
-        matches, relevant = (None, 0) if watermark is None else self._match(watermark)
-        counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows, relevant=relevant)
-        return self._reported(EngineOutputs(matches, bad=bad, late=late), counted)
+    @property
+    def _has_begun(self) -> bool:
+        return self._pool is not None
 
-    def finish(self, batch: pa.Table | None = None) -> EngineOutputs:
-        """Take in the last batch, if there is one, and decide everything that waits: bounded input ends time."""
-        bad, late = ([], None) if batch is None else self._add(batch)
-        matches, relevant = self._match(None)
-        counted = RunCounts(relevant=relevant)
-        if batch is not None and late is not None:
-            counted = replace(counted, rows=batch.num_rows, bad=len(bad), late=late.num_rows)
-        return self._reported(EngineOutputs(matches, bad=bad, late=late), counted)
-
-    def replay(self, batch: pa.Table, watermark: int | None, *, gives: bool = False) -> EngineOutputs:
-        """Take in events whose outputs another engine of this query has already given.
-
-        gives   whether the outputs are given once more, for queries that read them
-        """
-        self._add(batch)
-        if watermark is None:
-            return EngineOutputs()
-        with self._accounts.without_failing():
-            matches, _ = self._match(watermark)
-        self._total = replace(self._total, dropped=self._accounts.dropped)
-        return EngineOutputs(matches) if gives else EngineOutputs()
-
-    def _add(self, batch: pa.Table) -> tuple[list[BadRow], pa.Table]:
-        if self._pool is None:
-            self._columns = batch.schema
-            self._pool = InstancePool(compile_stream(self.plan, batch.schema))
-        return self._arrivals.add(batch)
+    def _begin(self, columns: pa.Schema) -> None:
+        self._columns = columns
+        self._pool = InstancePool(compile_stream(self.plan, columns))
 
     def _match(self, watermark: int | None) -> tuple[pa.Table | None, int]:
         """The results of the events that the watermark has passed, and how many of these some formula takes."""
@@ -124,29 +85,6 @@ class StreamEngine:
         return self._few_enough(table)
 
     # Budgets
-
-    def _few_enough(self, table: pa.Table) -> pa.Table:
-        """The results without those over the budget of matches that end with one event."""
-        most = self._accounts.matches_per_event
-        if table.num_rows <= most:
-            return table
-        ends = integers(table.column("end"))
-        first = np.searchsorted(ends, ends)
-        # Of those that end together, the latest starts are kept.
-        place = np.searchsorted(ends, ends, side="right") - np.arange(len(ends))
-        over = place > most
-        if not over.any():
-            return table
-        if not self._accounts.drops:
-            if not self._accounts.fails:
-                return table
-            number = int(np.bincount(first).max())
-            raise BudgetExceeded(
-                f"more than {most:,} results end with one event, at {int(ends[over][0])}: {number:,}",
-                hint="narrow the conditions, or raise the budget",
-            )
-        self._accounts.dropped_matches += int(over.sum())
-        return table.filter(to_arrow(~over))
 
     def _within_budget(self) -> None:
         """Keep instances within the budgets of runs and of bytes."""
@@ -200,20 +138,14 @@ class StreamEngine:
         return instances + self._arrivals.row_bytes
 
     @property
-    def replays_by_update(self) -> bool:
-        """Whether only the same batches and watermarks build an equal engine: what a budget drops depends on them."""
-        return self._accounts.drops
+    def _runs(self) -> int:
+        return 0 if self._pool is None else self._pool.size
 
     @property
     def horizon(self) -> int | None:
         """How far back from the watermark events must be kept for `replay` to build an equal engine; None: all."""
         longest = self.plan.longest
         return None if self._accounts.drops or longest is None else longest + 1
-
-    @property
-    def waiting(self) -> pa.Table | None:
-        """The events that the watermark has not passed; None when no event was ever seen."""
-        return self._arrivals.waiting
 
     @property
     def deadline(self) -> int | None:
@@ -228,41 +160,17 @@ class StreamEngine:
         return None if latest is None else latest + 1
 
     @property
-    def alive(self) -> Alive:
-        """The instances that wait, and the waiting events."""
-        waiting = self._arrivals.waiting
-        runs = 0 if self._pool is None else self._pool.size
-        events = 0 if waiting is None else waiting.num_rows
-        return Alive(events, runs, self.state_bytes) if events or runs else Alive()
-
-    @property
     def nbytes(self) -> int:
         """The bytes that it holds in memory now."""
         return self._arrivals.nbytes + (0 if self._pool is None else self._pool.nbytes)
-
-    @property
-    def statistics(self) -> RunCounts:
-        """The counts of all batches so far."""
-        return self._total
 
     @property
     def counts(self) -> Ints | None:
         """[state, COUNTERS] and a row for results: how far instances came; None when no event was ever seen."""
         return None if self._pool is None else self._pool.counts
 
-    def _reported(self, outputs: EngineOutputs, counted: RunCounts) -> EngineOutputs:
-        waiting = self._arrivals.waiting
-        now = replace(
-            counted,
-            matches=0 if outputs.matches is None else outputs.matches.num_rows,
-            waiting=0 if waiting is None else waiting.num_rows,
-            runs=0 if self._pool is None else self._pool.size,
-            state_bytes=self.nbytes,
-            dropped=self._accounts.dropped - self._total.dropped,
-        )
-        added = ("rows", "bad", "late", "relevant", "matches", "dropped")
-        self._total = replace(now, **{name: getattr(self._total, name) + getattr(now, name) for name in added})
-        return replace(outputs, statistics=now)
+    def check_bounded(self) -> None:
+        check_bounded(self.plan)
 
     # State
 

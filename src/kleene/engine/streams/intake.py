@@ -49,7 +49,7 @@ def arrived(table: pa.Table, stream: CompiledStream, values: CellValues) -> Iter
     types = {name for formula in stream.plan.formulas for name in formula.source.event_class.types}
     useful = places_of(codes, np.array([name in types for name in names], np.bool_))
     rows = table if len(useful) == table.num_rows else taken_rows(table, useful)
-    points = _Points.of(rows, schema)
+    points = Points.of(rows, schema)
     order = points.order()
     if order is not None:
         rows, points = taken_rows(rows, order), points.take(order)
@@ -60,7 +60,7 @@ def arrived(table: pa.Table, stream: CompiledStream, values: CellValues) -> Iter
         begin = end
 
 
-class _Points(NamedTuple):
+class Points(NamedTuple):
     """The first and last points of events: a moment and a tie-breaker each."""
 
     starts: Ints
@@ -69,19 +69,19 @@ class _Points(NamedTuple):
     end_ties: Ints
 
     @staticmethod
-    def of(rows: pa.Table, schema: Schema) -> _Points:
+    def of(rows: pa.Table, schema: Schema) -> Points:
         ends = integers(rows.column(schema.time))
         starts = ends if schema.start is None else integers(rows.column(schema.start))
         if schema.tie_breaker is None:
             nothing = np.zeros(len(ends), np.int64)
-            return _Points(starts, ends, nothing, nothing)
+            return Points(starts, ends, nothing, nothing)
         ties = tie_numbers(rows.column(schema.tie_breaker))
         first_ties = ties
         if FIRST_TIE in rows.column_names:
             # Of composite events alone.
             column = rows.column(FIRST_TIE)
             first_ties = np.where(to_numpy(column.is_valid()), tie_numbers(column), ties)
-        return _Points(starts, ends, first_ties, ties)
+        return Points(starts, ends, first_ties, ties)
 
     def order(self) -> Ints | None:
         """The rows by their last points; None: they stand so already."""
@@ -91,11 +91,11 @@ class _Points(NamedTuple):
             return None
         return np.lexsort((self.end_ties, self.ends))
 
-    def take(self, rows: Ints) -> _Points:
-        return _Points(*(array[rows] for array in self))
+    def take(self, rows: Ints) -> Points:
+        return Points(*(array[rows] for array in self))
 
-    def slice(self, begin: int, end: int) -> _Points:
-        return _Points(*(array[begin:end] for array in self))
+    def slice(self, begin: int, end: int) -> Points:
+        return Points(*(array[begin:end] for array in self))
 
     def step_end(self, place: int) -> int:
         """The end of the step of the event before a place."""
@@ -131,7 +131,7 @@ def tie_column(numbers: Ints, kind: pa.DataType) -> pa.Array:
     return to_arrow(bits.view(np.float64)).cast(kind)
 
 
-def _arrays(rows: pa.Table, points: _Points, stream: CompiledStream, values: CellValues) -> Arrived:
+def _arrays(rows: pa.Table, points: Points, stream: CompiledStream, values: CellValues) -> Arrived:
     layout, schema = stream.events, stream.plan.query.schema
     store = ColumnStore.from_table(rows, list(layout.columns), schema, values.strings, layout.spare)
     columns = store.events

@@ -1,0 +1,241 @@
+"""The operators of one query and the events that they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.algebra.detections import (
+    Delay,
+    Detection,
+    DetectionFilter,
+    DetectionSource,
+    DetectionUnion,
+    Iteration,
+    NextDetection,
+    Unless,
+    operands,
+)
+from kleene.engine.detections.arrays import by_end, size_of, taken
+from kleene.engine.detections.batches import DetectionBatch
+from kleene.engine.detections.events import HeldEvents, Source
+from kleene.engine.detections.operators import (
+    DelayOperator,
+    FilterOperator,
+    IterationOperator,
+    NextOperator,
+    Operator,
+    OperatorContext,
+    SourceOperator,
+    UnionOperator,
+    UnlessOperator,
+)
+from kleene.engine.intake.strings import StringPool
+from kleene.engine.output.matches import Matches
+from kleene.kernels.detections import DetectionArrays, by_alias
+from kleene.kernels.expression import Ints
+from kleene.pattern.expressions import Attribute, Clause, Which, references
+from kleene.plan.detections import DetectionPlan
+
+# Events that nothing refers to any more are dropped when there are more of them than of the others, and so many.
+_WORTH_IT = 1 << 16
+_REFERENCE_BYTES = 3 * 8
+_DETECTION_BYTES = 6 * 8
+
+
+class DetectionNetwork:
+    def __init__(self, plan: DetectionPlan, columns: pa.Schema) -> None:
+        """Operators for events with these columns; `NotCompilable` where a condition has no program."""
+        self.plan, self._columns = plan, columns
+        self.strings = StringPool()
+        self.events = HeldEvents(plan.query, columns, self.strings)
+        aliases = {component.variable: number for number, component in enumerate(plan.query.components)}
+        self._context = OperatorContext(self.events, self.strings, aliases)
+        self._sources: list[Source] = []
+        self._operators: list[tuple[Operator, list[int]]] = []
+        self.nodes: list[Detection] = []
+        self._add(plan.query.root)
+        # [alias]: its place among the variables of a match.
+        positives = [component.variable for component in plan.query.positives]
+        self._places = np.array([positives.index(name) if name in positives else -1 for name in aliases], np.int64)
+        # How many events were of use when others were last dropped.
+        self._kept = 0
+
+    def _add(self, node: Detection) -> int:
+        """Make the operators of a node and of those below it; the number of its own."""
+        if (
+            isinstance(node, DetectionFilter)
+            and isinstance(node.operand, DetectionSource)
+            and _is_plain(node.condition)
+        ):
+            self._sources.append((node.operand.component, node.condition))
+            return self._made(node, SourceOperator(node.operand, self._context), [])
+        if isinstance(node, DetectionSource):
+            self._sources.append((node.component, ()))
+            return self._made(node, SourceOperator(node, self._context), [])
+        below = [self._add(operand) for operand in operands(node)]
+        return self._made(node, self._operator(node), below)
+
+    def _made(self, node: Detection, operator: Operator, below: list[int]) -> int:
+        self._operators.append((operator, below))
+        self.nodes.append(node)
+        return len(self._operators) - 1
+
+    def _operator(self, node: Detection) -> Operator:
+        match node:
+            case DetectionSource():
+                return SourceOperator(node, self._context)
+            case DetectionFilter():
+                return FilterOperator(node, self._context)
+            case DetectionUnion():
+                return UnionOperator(node, self._context)
+            case Delay():
+                return DelayOperator(node, self._context)
+            case NextDetection():
+                return NextOperator(node, self.plan.next_plan(node), self._context)
+            case Iteration():
+                return IterationOperator(node, self._context)
+            case Unless():
+                return UnlessOperator(node, self._context)
+
+    # Events in, detections out
+
+    def advance(self, table: pa.Table, until: int | None) -> tuple[Matches, int]:
+        """Take in the events of a table; the matches that end before the watermark, and how many events were of use."""
+        new = self.events.take_in(table, self._sources)
+        given: list[DetectionBatch] = []
+        for operator, below in self._operators:
+            given.append(operator.advance(new, [given[place] for place in below], until))
+        return self._matches(given[-1].detections), new.number
+
+    def _matches(self, detections: DetectionArrays) -> Matches:
+        """Detections as matches: the events of each by variable."""
+        variables = self._places[detections.aliases]
+        rows = detections.rows.copy()
+        by_alias(detections.offsets, rows, variables)
+        lasts = self.events.points.ends[detections.rows[detections.offsets[1:] - 1]] if size_of(detections) else 0
+        later = detections.ends - lasts
+        return Matches(detections.offsets, rows, variables.astype(np.uint8), later if np.any(later) else None)
+
+    # What is held
+
+    @property
+    def operators(self) -> list[Operator]:
+        return [operator for operator, _ in self._operators]
+
+    @property
+    def _waiting(self) -> Iterator[DetectionArrays]:
+        return (each.waiting for each in self.operators if each.waiting is not None)
+
+    @property
+    def size(self) -> int:
+        """How many detections wait."""
+        return sum(map(size_of, self._waiting))
+
+    @property
+    def most_under_a_key(self) -> int:
+        """How many detections wait for the same events."""
+        most = 0
+        for each in self.operators:
+            if isinstance(each, NextOperator) and len(each.keys):
+                most = max(most, int(np.unique(each.keys, return_counts=True)[1].max()))
+            elif each.waiting is not None:
+                most = max(most, size_of(each.waiting))
+        return most
+
+    @property
+    def rows_needed(self) -> Ints:
+        """The rows of the events that something which waits refers to."""
+        needed = np.zeros(self.events.size, np.bool_)
+        for waiting in self._waiting:
+            needed[waiting.rows] = True
+        return np.flatnonzero(needed)
+
+    @property
+    def state_bytes(self) -> int:
+        """The bytes of what waits: they follow from that alone."""
+        references = sum(len(waiting.rows) for waiting in self._waiting)
+        events = self.rows_needed
+        arrays = self.size * _DETECTION_BYTES + references * _REFERENCE_BYTES
+        return arrays + len(events) * self.events.bytes_an_event + self.events.bytes_of(events)
+
+    @property
+    def nbytes(self) -> int:
+        waiting = sum(int(array.nbytes) for each in self._waiting for array in each)
+        return waiting + self.events.nbytes + self.strings.nbytes
+
+    @property
+    def looks(self) -> int:
+        """How many times a detection that waits was looked at, so far."""
+        with_looks = (each for each in self.operators if isinstance(each, NextOperator | IterationOperator))
+        return sum(each.successors.looks for each in with_looks)
+
+    def first_due(self) -> int | None:
+        """The first moment at which something that waits is given without further events."""
+        return min((due for each in self.operators if (due := each.first_due()) is not None), default=None)
+
+    def last_use(self) -> int | None:
+        """The last moment at which something that waits may be of use; None: time does not tell, or nothing waits."""
+        uses = [each.last_use() for each in self.operators if each.waiting is not None and size_of(each.waiting)]
+        return None if not uses or None in uses else max(use for use in uses if use is not None)
+
+    def drop_oldest(self, number: int) -> None:
+        """Drop the detections whose last events are the oldest."""
+        holding = [each for each in self.operators if each.waiting is not None]
+        ends = np.concatenate([each.waiting.ends for each in holding if each.waiting is not None])
+        kept = np.ones(len(ends), np.bool_)
+        kept[np.argsort(ends, kind="stable")[:number]] = False
+        at = 0
+        for each in holding:
+            assert each.waiting is not None
+            own = np.flatnonzero(kept[at : at + size_of(each.waiting)])
+            at += size_of(each.waiting)
+            self.put(each, taken(each.waiting, own))
+
+    def tidy(self) -> DetectionNetwork:
+        """This network without the events that nothing refers to, where these are most of them."""
+        if self.events.size < _WORTH_IT or self.events.size < 2 * self._kept:
+            return self
+        needed = self.rows_needed
+        self._kept = len(needed)
+        if self.events.size < 2 * len(needed):
+            return self
+        # Keys and strings of events that are gone go, too.
+        new = DetectionNetwork(self.plan, self._columns)
+        new.restore(
+            self.events.rows.take(needed) if len(needed) else self.events.rows.slice(0, 0),
+            self.events.steps[needed],
+            self.held(needed),
+        )
+        new.events.begin_at(self.events.next_step)
+        new._kept = len(needed)
+        return new
+
+    # As it is kept
+
+    def held(self, rows: Ints) -> list[DetectionArrays]:
+        """What each operator that holds something holds, with the places of events among these rows."""
+        return [each._replace(rows=np.searchsorted(rows, each.rows)) for each in self._waiting]
+
+    def restore(self, rows: pa.Table, steps: Ints, waiting: Iterable[DetectionArrays]) -> None:
+        """Hold what another network held."""
+        self.events.restore(rows, steps)
+        holding = (each for each in self.operators if each.waiting is not None)
+        for each, arrays in zip(holding, waiting, strict=True):
+            self.put(each, arrays)
+
+    @staticmethod
+    def put(operator: Operator, waiting: DetectionArrays) -> None:
+        ordered = taken(waiting, by_end(waiting))
+        if isinstance(operator, NextOperator):
+            operator.put(ordered)
+        else:
+            operator.waiting = ordered
+
+
+def _is_plain(condition: tuple[Clause, ...]) -> bool:
+    """Whether a condition names the event alone."""
+    named = [each for clause in condition for each in references(clause)]
+    return bool(named) and all(isinstance(each, Attribute) and each.which is Which.SINGLE for each in named)

@@ -1,0 +1,1 @@
+"""From a query in EQL to the plan of its operators."""

@@ -1,0 +1,51 @@
+"""The plan of a query in EQL: its operators, and for each `;` the key under which left detections wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kleene.algebra.detections import Iteration, NextDetection, Unless
+from kleene.algebra.eql_query import BoundEqlQuery
+from kleene.pattern.expressions import Attribute, Clause
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """An equality of φ: a field of a left alias, and one of a right alias."""
+
+    left: Attribute
+    right: Attribute
+
+
+@dataclass(frozen=True, slots=True)
+class NextPlan:
+    """How left detections wait at a `;`.
+
+    keys      the equalities of φ: a right detection looks only at left ones with its own values
+    residual  the rest of φ, which is tested with each that waits under the key
+    failing   for each exception of the right side, the fields of its events that λ compares with those of the key; None
+              where λ does not compare all of them
+    """
+
+    node: NextDetection
+    keys: tuple[KeyPart, ...]
+    residual: tuple[Clause, ...]
+    failing: tuple[tuple[Attribute, ...] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionPlan:
+    query: BoundEqlQuery
+    nexts: tuple[NextPlan, ...]
+    # An operator whose detections could wait for ever on a stream; None: there is none.
+    unbounded: NextDetection | Iteration | Unless | None = None
+    # Why the reference evaluator runs the query; None where operators do.
+    why_on_reference: str | None = None
+
+    @property
+    def alternatives(self) -> tuple[DetectionPlan, ...]:
+        """One network of operators runs it, or none."""
+        return () if self.why_on_reference is not None else (self,)
+
+    def next_plan(self, node: NextDetection) -> NextPlan:
+        return next(each for each in self.nexts if each.node is node)
