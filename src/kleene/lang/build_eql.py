@@ -13,7 +13,8 @@ from kleene.lang import eql_tree as eql
 from kleene.lang import tree
 from kleene.lang.build_expressions import Expressions
 from kleene.lang.building import build, place_of, span_of, word
-from kleene.lang.eql_advice import FILTERS, PATTERN_WORDS, WITHOUT_DELAY
+from kleene.lang.eql_advice import FILTERS, WITHOUT_DELAY
+from kleene.lang.eql_pattern_advice import PATTERN_WORDS
 from kleene.lang.format import format_duration
 from kleene.lang.format_eql import format_event_pattern
 
@@ -229,4 +230,4 @@ def _is_filter(condition: tree.Expression) -> bool:
 def _refuse_filters(condition: tree.Expression) -> None:
     for node in tree.walk(condition):
         if isinstance(node, tree.Call) and _is_filter(node):
-            raise SyntaxProblem("FILTER cannot stand inside a condition", node.span, hint=FILTERS)
+            raise SyntaxProblem("FILTER cannot stand here", node.span, hint=FILTERS)

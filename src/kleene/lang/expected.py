@@ -100,7 +100,7 @@ def describe_expected(terminals: Iterable[str]) -> str:
         names -= _STREAM | {"QUOTED", "PROJECT", "RENAME", "COMPUTE", "LPAR"}
     if names >= _OPERAND:
         words.append("a value or a condition")
-        names -= _OPERAND | {"QUOTED", "LSQB", "MINUS", "NOT", "NULL", "TRUE", "FALSE"}
+        names -= _OPERAND | {"OPEN_NAMES", "QUOTED", "LSQB", "MINUS", "NOT", "NULL", "TRUE", "FALSE"}
     words += sorted({_WORDS.get(name, name.strip("_").lower()) for name in names})
     if len(words) > 8:
         words = [word for word in words if word not in {"an operator", "`%`", "IN", "IS NULL", "BETWEEN", "CONTAINS"}]

@@ -114,16 +114,14 @@ def _qualification(qualification: eql.Qualification) -> str:
 
 def _filled(head: str, items: list[list[str]], width: int) -> list[str]:
     """Items with commas between them in lines as long as they may be; an item of several lines has them for itself."""
-    lines = [head]
+    lines: list[str] = []
+    goes_on = False
     for number, item in enumerate(items, 1):
         *firsts, last = item
         texts = [*firsts, last if number == len(items) else f"{last},"]
-        joined = f"{lines[-1]}{'' if lines[-1] == head else ' '}{texts[0]}"
-        if len(texts) == 1 and (len(joined) <= width or lines[-1] == head):
-            lines[-1] = joined
-        elif lines[-1] == head:
-            lines[-1] = joined
-            lines += [" " * len(head) + text for text in texts[1:]]
+        if goes_on and len(texts) == 1 and len(head) + len(lines[-1]) + 1 + len(last) + 1 <= width:
+            lines[-1] += f" {texts[0]}"
         else:
-            lines += [" " * len(head) + text for text in texts]
-    return lines
+            lines += texts
+        goes_on = len(texts) == 1
+    return [(head if number == 0 else " " * len(head)) + line for number, line in enumerate(lines)]

@@ -71,7 +71,9 @@ def _beginning(text: str) -> str:
     with suppress(QueryError):
         main_spelling.parse(f"PATTERN {text}")
         return f"a pattern begins with PATTERN: `PATTERN {shown if len(shown) <= 60 else '…'}`"
-    return "a query begins with PATTERN or EVENT, or it is an expression of streams: `σ{…}(A a ; B b)`"
+    if shown.casefold().startswith("select"):
+        return "a query of EQL says where its events come from: `SELECT * FROM t S1 ; t S2 WHERE …`"
+    return "a query begins with PATTERN, EVENT or SELECT, or it is an expression of streams: `σ{…}(A a ; B b)`"
 
 
 register(Spelling("kleene", main_spelling.recognises, main_spelling.parse))
