@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
-from kleene.algebra.eql_query import EqlQuery
+from kleene.algebra.eql_query import BoundEqlQuery, EqlQuery
 from kleene.algebra.query import BoundStreamQuery, StreamQuery
 from kleene.lang import recognise
 from kleene.pattern.query import BoundQuery, Query
@@ -15,6 +16,11 @@ AnyBoundQuery = BoundQuery | BoundStreamQuery
 # The spellings of the stream algebra; every other one writes patterns.
 STREAM_SPELLINGS = frozenset({"cesar"})
 EQL_SPELLINGS = frozenset({"eql", "next"})
+
+
+def is_pattern(query: AnyBoundQuery) -> TypeGuard[BoundQuery]:
+    """Whether a query is one of a pattern, with a strategy, a window and alternatives."""
+    return isinstance(query, BoundQuery) and not isinstance(query, BoundEqlQuery)
 
 
 def read_query(

@@ -24,10 +24,9 @@ from kleene.frames.outputs import Outputs
 from kleene.frames.results import listed_columns, of_queries, result_schema, shown
 from kleene.frames.streams import reads
 from kleene.lang.tree import OutputMode
-from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
-from kleene.queries.any_query import AnyBoundQuery, AnyQuery
+from kleene.queries.any_query import AnyBoundQuery, AnyQuery, is_pattern
 from kleene.queries.feeding import bound_in_order, declared_together, in_dependency_order
 from kleene.queries.parameters import check_parameters
 from kleene.spark.compiling import compile_beside
@@ -117,7 +116,7 @@ class Prepared:
         if self.settings.budget.policy is not Policy.EMIT_COMPRESSED:
             return None
         columns = listed_columns(self.nothing.matches.schema) if self.several else self.columns
-        patterns = [query for query in self.bound if isinstance(query, BoundQuery)]
+        patterns = [query for query in self.bound if is_pattern(query)]
         queries = [query.listing() if self.several else query for query in patterns]
         emitted = [
             (query.name, empty_table(result_schema(replace(query, output=OutputMode.COMPRESSED), columns)))
@@ -171,7 +170,7 @@ class OnEvents:
         """The columns of partition keys, and of equalities that link all components of a query."""
         keys: list[KeyColumn] = []
         for query in self._prepared.bound:
-            if not isinstance(query, BoundQuery):
+            if not is_pattern(query):
                 continue
             keys += [KeyColumn(name, frozenset(query.types), query.name) for name in query.partition]
             linked = linking_columns(query, self._prepared.columns)

@@ -21,10 +21,9 @@ from kleene.composition.query_graph import QueryNode
 from kleene.errors import UnknownKind, did_you_mean
 from kleene.frames.results import result_schema
 from kleene.lang.tree import OutputMode
-from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Policy, Settings
-from kleene.queries.any_query import AnyQuery
+from kleene.queries.any_query import AnyQuery, is_pattern
 from kleene.spark.batch import OnEvents, Prepared, apart, is_large, prepare
 from kleene.spark.division import exchanged
 from kleene.spark.interpreter import in_tasks
@@ -145,7 +144,7 @@ class BatchRun(OnEvents):
         """The matches of events that completed too many, under the policy that emits these compressed."""
         place = self._place(name)
         query = self.queries[place]
-        if self._prepared.settings.budget.policy is not Policy.EMIT_COMPRESSED or not isinstance(query, BoundQuery):
+        if self._prepared.settings.budget.policy is not Policy.EMIT_COMPRESSED or not is_pattern(query):
             return None
         dense = replace(query, output=OutputMode.COMPRESSED, returns=None)
         return self._opened("compressed", place, result_schema(dense, self._prepared.columns))

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
 from kleene.pattern.expressions import Attribute
 from kleene.pattern.query import BoundQuery
 from kleene.queries.any_query import AnyBoundQuery
+from kleene.spark.eql_queries import eql_type_keys
 from kleene.spark.links import hashes_like_equality, linking_columns
 from kleene.spark.stream_queries import TypeKeys, type_keys
 
@@ -62,6 +64,9 @@ def _fit(chosen: Sequence[TypeKeys], streams: set[str]) -> bool:
 def _ways(query: AnyBoundQuery, columns: pa.Schema) -> Iterator[TypeKeys]:
     if isinstance(query, BoundStreamQuery):
         yield from type_keys(query, columns)
+        return
+    if isinstance(query, BoundEqlQuery):
+        yield from eql_type_keys(query, columns)
         return
     # Where events of any type matter, the key of some types does not divide them.
     if query.counts_events or query.strategy.is_contiguous:

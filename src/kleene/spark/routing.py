@@ -12,15 +12,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.compiling import why_not_compiled
 from kleene.lang.tree import OutputMode, SelectionStrategy
+from kleene.optimize.detections import linking as detections
 from kleene.pattern.expressions import Attribute
 from kleene.pattern.nodes import ComponentKind, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Policy
-from kleene.queries.any_query import AnyBoundQuery
+from kleene.queries.any_query import AnyBoundQuery, is_pattern
 from kleene.queries.feeding import families
+from kleene.spark.eql_queries import eql_type_keys
 from kleene.spark.family_keys import family_keys
 from kleene.spark.links import hashes_like_equality, linking_columns
 from kleene.spark.stream_queries import is_alone, longest, type_keys
@@ -92,6 +95,8 @@ def selects_afterwards(query: AnyBoundQuery, route: Route) -> bool:
 def _alone(query: AnyBoundQuery, columns: pa.Schema, policy: Policy) -> Route:
     if isinstance(query, BoundStreamQuery):
         return _stream_alone(query, columns, policy)
+    if isinstance(query, BoundEqlQuery):
+        return _eql_alone(query, columns, policy)
     key = _partition_key(query, columns)
     if key:
         return ByKey(((None, key),))
@@ -115,6 +120,23 @@ def _stream_alone(query: BoundStreamQuery, columns: pa.Schema, policy: Policy) -
     if policy is not Policy.FAIL:
         return OneTask(f"`{query.name}` may leave out what its budget does not allow")
     return ByTime(0, length + 1)
+
+
+def _eql_alone(query: BoundEqlQuery, columns: pa.Schema, policy: Policy) -> Route:
+    """By a key, else by time where detections last for a limited time."""
+    if detections.is_alone(query):
+        return ByTime(0, 0, by_end=True)
+    if _has_type_names(query, columns):
+        way = next(eql_type_keys(query, columns), None)
+        if way is not None:
+            return _by_types(way.columns)
+    reach = detections.reach(query)
+    if reach is None:
+        reason = detections.why_not_linked(query)
+        return OneTask(f"`{query.name}` cannot be divided by key ({reason}), nor by time without an OCCURS WITHIN")
+    if policy is not Policy.FAIL:
+        return OneTask(f"`{query.name}` may leave out what its budget does not allow")
+    return ByTime(reach.before, reach.length + 1)
 
 
 def _by_types(columns: Mapping[str, str]) -> ByKey:
@@ -181,7 +203,7 @@ def _ends(query: BoundQuery) -> tuple[bool, bool]:
 
 def _together(family: Sequence[AnyBoundQuery], columns: pa.Schema) -> Route:
     """A key that all have, and that a composite event hands on, routes a family; else one task does it all."""
-    patterns = [query for query in family if isinstance(query, BoundQuery)]
+    patterns = [query for query in family if is_pattern(query)]
     shared = _shared_partition(patterns, columns) if len(patterns) == len(family) else ()
     if shared:
         return ByKey(((None, shared),))

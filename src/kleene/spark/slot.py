@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.composition.graph_run import GraphRun
 from kleene.composition.query_graph import QueryGraph, QueryNode
 from kleene.engine.output.outputs import EngineOutputs
@@ -27,6 +28,7 @@ from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import several_table
 from kleene.frames.type_names import types_among
 from kleene.lang.tree import OutputMode
+from kleene.optimize.detections.planning import plan_detections
 from kleene.optimize.streams.automaton import plan_stream
 from kleene.optimize.streams.bounds import unbounded_state
 from kleene.pattern.query import BoundQuery
@@ -146,6 +148,8 @@ def _finding(query: AnyBoundQuery) -> AnyBoundQuery:
 def _forgets(node: QueryNode) -> bool:
     """Whether a query needs events for a limited time."""
     query = node.runs
+    if isinstance(query, BoundEqlQuery):
+        return plan_detections(query).unbounded is None
     if isinstance(query, BoundQuery):
         return query.window is not None
     return unbounded_state(plan_stream(query)) is None

@@ -58,7 +58,7 @@ def type_keys(query: BoundStreamQuery, columns: pa.Schema) -> Iterator[TypeKeys]
     """The ways to divide the events of a query by key."""
     for way in linked(query.root):
         by_type = _by_type(way)
-        if by_type is not None and _hash_alike(by_type, columns):
+        if by_type is not None and hash_alike(by_type, columns):
             composite_columns = dict(query.made_columns)
             handed_on = frozenset(composite_columns[name] for name in way.key if name in composite_columns)
             yield TypeKeys(by_type, dict.fromkeys(query.makes, handed_on))
@@ -74,7 +74,7 @@ def _by_type(way: SourceKeys) -> dict[str, str] | None:
     return by_type
 
 
-def _hash_alike(by_type: Mapping[str, str], columns: pa.Schema) -> bool:
+def hash_alike(by_type: Mapping[str, str], columns: pa.Schema) -> bool:
     """Whether equal values go to one bucket; streams of other queries have columns that are not known here."""
     kinds = {columns.field(name).type for name in by_type.values() if name in columns.names}
     return len(kinds) <= 1 and all(map(hashes_like_equality, kinds))

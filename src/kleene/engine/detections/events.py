@@ -24,7 +24,7 @@ from kleene.frames.arrow import empty_table
 from kleene.kernels.detections import EventPoints
 from kleene.kernels.expression import EventColumns, Ints
 from kleene.kernels.keys import places_of
-from kleene.kernels.opcodes import MISSING, NULL
+from kleene.kernels.opcodes import MISSING, NULL, VALUE
 from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component
 from kleene.pattern.types import ValueType
@@ -148,6 +148,9 @@ class HeldEvents:
         # In EQL a comparison with what an event lacks is false, as with NULL.
         states = store.events.states
         states[states == MISSING] = NULL
+        # Every event has its moments, composite events too, whose types do not declare them.
+        for moment in (FIRST_MOMENT, LAST_MOMENT):
+            states[self.layout[moment].index] = VALUE
         with_moments = replace(store, columns=self.layout)
         member = {}
         for (component, condition), is_member in zip(sources, flags, strict=True):
