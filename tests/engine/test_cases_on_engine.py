@@ -25,7 +25,6 @@ from kleene.frames.arrow import schema_on
 from kleene.frames.streams import reads, to_table
 from kleene.pattern import Query
 from kleene.plan.program import NotCompilable
-from kleene.queries.any_query import read_query
 from kleene.queries.feeding import bound_in_order, declared_together, in_dependency_order
 from kleene.testing.case_check import Observed, check_case
 from kleene.testing.cases import Case, read_cases
@@ -44,6 +43,8 @@ elsewhere: Counter[str] = Counter()
 )
 def test_case(number: int, case: Case) -> None:
     reason = "the query is wrong, and is refused" if case.error is not None else None
+    if reason is None and case.of_detections:
+        reason = "no engine runs EQL yet"
     if reason is None and (len(case.queries) > 1 or case.of_streams):
         with fallbacks() as slow:
             check_case(case, on_evaluation)
@@ -82,7 +83,7 @@ def test_most_cases_ran_on_the_engine(record_property: Callable[[str, object], N
 
 
 def on_evaluation(case: Case) -> Observed:
-    queries = [read_query(text, params=case.params) for text in case.queries]
+    queries = case.read_queries()
     with warning_codes() as warnings:
         # The result is that of the first query; those that feed it may follow.
         made = evaluate(rows_of(case), [queries[-1], *queries[:-1]], schema=schema_of(case))
@@ -112,7 +113,7 @@ def in_pieces(case: Case, pieces: int) -> Observed:
 
 def graph_in_pieces(case: Case, pieces: int) -> Observed:
     """All queries of a case as a graph, in batches; each batch comes to a run restored from snapshots of the last."""
-    queries = [read_query(text, params=case.params) for text in case.queries]
+    queries = case.read_queries()
     declared = declared_together(schema_of(case), queries)
     table, given = to_table(rows_of(case), declared, reads(queries, declared))
     known = schema_on(table.schema, given)

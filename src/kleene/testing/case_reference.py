@@ -6,7 +6,6 @@ from typing import Any
 
 from kleene.algebra.query import StreamQuery
 from kleene.lang.tree import OutputMode
-from kleene.queries.any_query import read_query
 from kleene.reference.evaluator import reference_match
 from kleene.reference.timeline import ReferenceEvent
 from kleene.testing.case_check import Observed, RowNumber, stream_values
@@ -15,7 +14,7 @@ from kleene.testing.reference_outputs import table_outputs
 
 
 def run_on_reference(case: Case) -> Observed:
-    queries = [read_query(text, params=case.params) for text in case.queries]
+    queries = case.read_queries()
     if isinstance(queries[-1], StreamQuery):
         outputs = table_outputs(case.rows, [queries[-1], *queries[:-1]], schema=case.schema)
         return Observed(stream=list(map(stream_values, outputs.matches.to_pylist())))

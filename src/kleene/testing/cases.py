@@ -16,10 +16,10 @@ from typing import Any
 from kleene.errors import BadDeclaration
 from kleene.lang import recognise
 from kleene.pattern.schema import Schema
-from kleene.queries.any_query import STREAM_SPELLINGS
+from kleene.queries.any_query import EQL_SPELLINGS, STREAM_SPELLINGS, AnyQuery, read_query
 
 _ONE_LINE = ("case", "rule", "why")
-_BLOCKS = ("schema", "events", "streams", "query", "params", "expect", "timeouts")
+_BLOCKS = ("schema", "events", "streams", "spelling", "query", "params", "expect", "timeouts")
 _SECTION = re.compile(rf"({'|'.join((*_ONE_LINE, *_BLOCKS))}):[ \t]*(.*)")
 _EVENT = re.compile(
     r"(?P<label>[A-Za-z_]\w*)"
@@ -59,6 +59,8 @@ class Case:
     error: ExpectedError | None
     warnings: frozenset[str]
     timeouts: frozenset[tuple[Any, ...]] | None = None
+    # One a query; None where the text says it.
+    spellings: tuple[str | None, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -69,10 +71,20 @@ class Case:
         """The events as `match` takes them."""
         return self.events.get("", self.events)
 
+    def read_queries(self) -> list[AnyQuery]:
+        """Its queries, each in its spelling, with the case's parameters."""
+        spelled = zip(self.queries, self.spellings, strict=True)
+        return [read_query(text, params=self.params, spelling=spelling) for text, spelling in spelled]
+
     @property
     def of_streams(self) -> bool:
-        """Whether one of its queries is of the stream algebra, to which every column of an event is an attribute."""
+        """Whether one of its queries is of CESAR's algebra, to which every column of an event is an attribute."""
         return any(recognise(text) in STREAM_SPELLINGS for text in self.queries)
+
+    @property
+    def of_detections(self) -> bool:
+        """Whether one of its queries is EQL."""
+        return any(recognise(text) in EQL_SPELLINGS for text in self.queries)
 
     @property
     def all_labels(self) -> list[str]:
@@ -153,7 +165,19 @@ def _case(sections: _Sections) -> Case:
         error,
         warnings,
         frozenset(_expected(line) for line in timeouts) if has_timeouts else None,
+        tuple(_spellings(sections)),
     )
+
+
+def _spellings(sections: _Sections) -> Iterator[str | None]:
+    """A spelling is that of the query below it."""
+    spelling: str | None = None
+    for section, text in sections.parts:
+        if section == "spelling":
+            spelling = text.strip()
+        elif section == "query":
+            yield spelling
+            spelling = None
 
 
 def _expected_error(lines: list[str]) -> ExpectedError | None:
