@@ -86,7 +86,7 @@ def printed_by(section: Section) -> str:
 
 def _of_query(text: str, code: str) -> Problem:
     try:
-        bound = kleene.Query(text).bind(checking=code not in BOUND_IN_EARNEST)
+        bound = kleene.query(text).bind(checking=code not in BOUND_IN_EARNEST)
     except KleeneError as error:
         return error
     assert len(bound.warnings) == 1, f"expected one warning, got {[warning.code for warning in bound.warnings]}"
