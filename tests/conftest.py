@@ -56,7 +56,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def spark() -> Iterator[SparkSession]:
     from kleene.errors import MissingPackage
     from kleene.spark.java import JavaNotFound
-    from kleene.spark.session import local_session
+    from kleene.spark.session import brief_session
 
     tiny = {
         **PLAIN,
@@ -65,7 +65,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     try:
-        session = local_session("local[2]", **tiny, **_connector())
+        session = brief_session("local[2]", **tiny, **_connector())
     except (MissingPackage, JavaNotFound) as problem:
         if os.environ.get("CI"):
             raise

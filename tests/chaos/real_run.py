@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 from tests.chaos.processes import ended, jvm_of, kill, workers_of
 from tests.chaos.tally import Rows, Tally
+from tests.users.places import BRIEFLY
 
 import kleene
 
@@ -189,6 +190,7 @@ class RealRun:
                 stderr=errors,
                 text=True,
                 start_new_session=True,
+                env={**os.environ, **BRIEFLY},
                 cwd=Path(__file__).parents[2],
             )
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.spark.comparing import random_events
+from tests.users.places import BRIEFLY
 
 import kleene
 
@@ -82,7 +84,9 @@ def test_a_pipeline_on_two_workers_finds_what_this_process_finds(tmp_path: Path)
 
 def run(folder: Path, *arguments: str) -> None:
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **BRIEFLY}, capture_output=True, text=True, timeout=240, check=False
+    )
     assert done.returncode == 0, done.stderr[-4000:]
 
 

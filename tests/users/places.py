@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 _OURS = ("PYSPARK_", "SPARK_", "KLEENE_", "NUMBA_", "PYTEST_", "VIRTUAL_ENV", "TZ", "XDG_", "PYTHONDONTWRITEBYTECODE")
 NOBODY = 65534
+# Java's second compiler takes as much of a short run as what it compiles; it changes no answer.
+BRIEFLY = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -25,8 +27,7 @@ def environment(**more: str) -> dict[str, str]:
     own = str(Path(sys.executable).parent)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     path = [folder for folder in kept.get("PATH", "").split(os.pathsep) if folder != own]
-    # Java's second compiler takes as much of a short run as what it compiles; it changes no answer.
-    return {**kept, "PATH": os.pathsep.join(path), "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1", **more}
+    return {**kept, "PATH": os.pathsep.join(path), **BRIEFLY, **more}
 
 
 def run(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.spark.comparing import random_events
+from tests.users.places import BRIEFLY
 
 import kleene
 
@@ -59,7 +61,9 @@ def test_a_connect_session_gives_the_same_matches() -> None:
     queries = {"keyed": KEYED, "linked": LINKED, "sliced": SLICED}
     command = [sys.executable, "-c", CLIENT, json.dumps(queries)]
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(
+        command, cwd=root, env={**os.environ, **BRIEFLY}, capture_output=True, text=True, timeout=900, check=False
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
     events = random_events(3)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.spark.stream_pipelines import lines
+from tests.users.places import BRIEFLY
 
 import kleene
 
@@ -111,5 +112,10 @@ def written(folder: Path) -> list[dict[str, object]]:
 
 def run(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", MAIN, "run", "pipeline.toml"], cwd=folder, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", MAIN, "run", "pipeline.toml"],
+        cwd=folder,
+        env={**os.environ, **BRIEFLY},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
