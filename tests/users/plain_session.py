@@ -1,6 +1,6 @@
 """A user's script on a session with nothing set; prints what it found as JSON. Run it in the folder of the events.
 
-python plain_session.py [another time zone, to be set on the session for a second run]
+python plain_session.py ANOTHER_TIME_ZONE PARTITIONS     the zone is set for a second run, the number for a stream
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ def settings(spark: SparkSession) -> dict[str, str]:
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
 
 
-def on_a_stream(spark: SparkSession) -> list[str]:
-    """The ids of the matches of what has come, with a store for each of Spark's 200 partitions."""
+def on_a_stream(spark: SparkSession, partitions: str) -> list[str]:
+    """The ids of the matches of what has come, with a store for each of so many partitions."""
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
     Path("arriving").mkdir()
     shutil.copy("zoned.parquet", "arriving")
     read = spark.read.parquet(str(Path("zoned.parquet").absolute()))
@@ -41,7 +42,7 @@ def on_a_stream(spark: SparkSession) -> list[str]:
     return sorted(json.loads(line)["match_id"] for line in lines)
 
 
-def main(another: str | None) -> None:
+def main(another: str, partitions: str) -> None:
     spark = SparkSession.builder.master("local[2]").getOrCreate()
     before = settings(spark)
     found: dict[str, Any] = {"settings": {name: spark.conf.get(f"spark.sql.{name}") for name in SHOWN}}
@@ -57,11 +58,10 @@ def main(another: str | None) -> None:
     found["in one pass"] = {"matches": dict(several.run().matches), "sliced": plain(several.matches("sliced"))}
     several.close()
     found["left alone"] = settings(spark) == before
-    found["on a stream"] = on_a_stream(spark)
-    if another is not None:
-        spark.conf.set("spark.sql.session.timeZone", another)
-        events = spark.read.parquet(str(Path("zoned.parquet").absolute()))
-        found["in another zone"] = answers(events, zoned=True, names=OF_TIME)
+    found["on a stream"] = on_a_stream(spark.newSession(), partitions)
+    spark.conf.set("spark.sql.session.timeZone", another)
+    events = spark.read.parquet(str(Path("zoned.parquet").absolute()))
+    found["in another zone"] = answers(events, zoned=True, names=OF_TIME)
     # What a user's own function runs is the user's own affair.
     found["workers afterwards"] = spark.sparkContext.pythonExec
     spark.stop()
@@ -69,4 +69,4 @@ def main(another: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else None)
+    main(*sys.argv[1:])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.soaking import SOAKING
 from tests.users.day import OF_TIME, QUERIES, answers, morning, plain, text
 from tests.users.places import HERE, environment, results
 
@@ -19,6 +20,8 @@ import kleene
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NEW_YORK, KOLKATA = "America/New_York", "Asia/Kolkata"
+# Stores of a stream: as many as a session has partitions in `make soak`, where they take a minute, and on the pages.
+STORES = "200" if SOAKING else "10"
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def here(folder: Path) -> dict[str, dict[str, Any]]:
 def there(folder: Path) -> dict[str, Any]:
     """A process in New York, in a venv that nobody activated; then its session is sent to Kolkata."""
     script = HERE / "plain_session.py"
-    return results([sys.executable, script, KOLKATA], cwd=folder, environ=environment(TZ=NEW_YORK))
+    return results([sys.executable, script, KOLKATA, STORES], cwd=folder, environ=environment(TZ=NEW_YORK))
 
 
 def test_the_session_has_sparks_defaults(there: dict[str, Any]) -> None:
@@ -81,7 +84,7 @@ def test_sql_and_one_pass(folder: Path, here: dict[str, dict[str, Any]], there: 
     assert there["in one pass"]["sliced"] == plain(kleene.match(events, named))
 
 
-def test_a_stream_with_a_store_for_each_of_200_partitions(folder: Path, there: dict[str, Any]) -> None:
+def test_a_stream_with_a_store_for_each_partition(folder: Path, there: dict[str, Any]) -> None:
     """All that it finds before the last minutes; what may still come keeps the rest open."""
     matches = kleene.match(pq.read_table(folder / "zoned.parquet"), text("linked", zoned=True))
     found = set(there["on a stream"])

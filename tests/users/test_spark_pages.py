@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.soaking import SOAKING
 from tests.users.places import HERE, ROOT, environment, results
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -37,7 +38,11 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (folder / "stream" / "readings").mkdir(parents=True)
     first = re.findall(r"^```json\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL)[0]
     (folder / "stream" / "readings" / "first.json").write_text(first + "\n")
-    return results([sys.executable, HERE / "spark_pages.py"], cwd=folder, environ=environment(TZ=SYDNEY))
+    return results(
+        [sys.executable, HERE / "spark_pages.py", *([] if SOAKING else ["10"])],
+        cwd=folder,
+        environ=environment(TZ=SYDNEY),
+    )
 
 
 def test_the_page_of_spark(there: dict[str, Any]) -> None:
