@@ -85,21 +85,7 @@ def test_exit_codes(spark: object, kleene: Kleene, tmp_path: Path) -> None:
     assert wrong.err.startswith("error[KL102]: `hurs` is not a unit\n  --> pipeline.toml:9:51\n")
 
 
-def test_the_example_finds_what_was_hidden(spark: object, kleene: Kleene, tmp_path: Path) -> None:
-    for file in RETAIL.iterdir():
-        if file.is_file():
-            (tmp_path / file.name).write_bytes(file.read_bytes())
-    ended = kleene("run", "pipeline.toml")
-    assert ended.code == 0, ended.err
-    truth = supermarket(1_000, 1).planted.column("case").to_pylist()
-    for name in ("shoplifting", "misplaced", "overdose"):
-        assert pq.read_table(tmp_path / "demo-output" / name).num_rows == truth.count(name)
-    assert "bad      2 rows\n           2 × cannot be read as CSV\n" in ended.err
-    assert "read     readings  1,002 rows\n" in ended.err
-    assert "shoplifting: 3 matches on 2026-03-02" in ended.out
-
-
-def test_the_readme_shows_what_the_example_prints(
+def test_the_example_finds_what_was_hidden_and_prints_what_the_readme_shows(
     spark: object, kleene: Kleene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
@@ -110,6 +96,13 @@ def test_the_readme_shows_what_the_example_prints(
         if file.is_file():
             (folder / file.name).write_bytes(file.read_bytes())
     ended = kleene("run", "examples/retail/pipeline.toml")
+    assert ended.code == 0, ended.err
+    truth = supermarket(1_000, 1).planted.column("case").to_pylist()
+    for name in ("shoplifting", "misplaced", "overdose"):
+        assert pq.read_table(folder / "demo-output" / name).num_rows == truth.count(name)
+    assert "bad      2 rows\n           2 × cannot be read as CSV\n" in ended.err
+    assert "read     readings  1,002 rows\n" in ended.err
+    assert "shoplifting: 3 matches on 2026-03-02" in ended.out
     printed = {line.rstrip() for line in f"{ended.out}{ended.err}".splitlines()}
     assert [line for line in shown if line != "…" and line not in printed] == []
 

@@ -63,7 +63,18 @@ def installed(wheel: Path, public: Path) -> Path:
     home = public / "clean"
     venv.create(home, with_pip=True)
     scripts = home / ("Scripts" if os.name == "nt" else "bin")
-    run(scripts / "python", "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel, cwd=home)
+    run(
+        scripts / "python",
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-compile",
+        "-c",
+        ROOT / "constraints.txt",
+        wheel,
+        cwd=home,
+    )
     return scripts
 
 
@@ -191,6 +202,7 @@ def test_a_plain_session_in_a_venv_that_nobody_activated(
     assert found["user"] == (NOBODY if nobody else os.getuid())
 
 
+@pytest.mark.soak
 def test_the_pipeline_of_the_readme(installed: Path, extras: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     shutil.copytree(RETAIL, tmp_path / "examples" / "retail", ignore=shutil.ignore_patterns("demo-output"))
