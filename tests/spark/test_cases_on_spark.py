@@ -1,4 +1,6 @@
-"""Every case file, on Spark: the same matches as in process, by the same comparison. Many cases share a job.
+"""Case files on Spark: the same matches as in process, by the same comparison. Many cases share a job.
+
+Every sixth case; `make soak` has all.
 
 The session has Spark's defaults, as users have them, and not the settings with which other tests are quick.
 """
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.case_rows import NotApplicable, numbered, observed, schema_of, warning_codes
+from tests.soaking import some_of
 from tests.spark.comparing import run_together
 
 from kleene.frames.streams import to_table
@@ -43,7 +46,7 @@ ran: set[str] = set()
 not_applicable: dict[str, str] = {}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.place} {case.name}")
+@pytest.mark.parametrize("case", some_of(CASES, 6), ids=lambda case: f"{case.place} {case.name}")
 def test_case(case: Case, answer: Callable[[Case], Observed]) -> None:
     try:
         check_case(case, answer)

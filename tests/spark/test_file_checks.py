@@ -179,8 +179,10 @@ def test_a_column_of_another_kind_is_named(
     ("bad", "message"),
     [
         (cut(rows("B", ts=[2])), "cannot be read"),
-        (rows("B", ts=[2]).drop_columns("x"), "has no column `x`"),
-        (rows("B", ts=pa.array([NOON], pa.timestamp("us", "UTC"))), "holds timestamp"),
+        pytest.param(rows("B", ts=[2]).drop_columns("x"), "has no column `x`", marks=pytest.mark.soak),
+        pytest.param(
+            rows("B", ts=pa.array([NOON], pa.timestamp("us", "UTC"))), "holds timestamp", marks=pytest.mark.soak
+        ),
     ],
     ids=["cut off", "no key", "another type"],
 )

@@ -125,6 +125,7 @@ def test_from_topic_to_topic(broker: Broker, spark: SparkSession, tmp_path: Path
     assert len({row["place"] for row in bad}) == len(bad)
 
 
+@pytest.mark.soak
 def test_a_broker_that_is_killed_under_a_stream(
     broker: Broker,
     spark: SparkSession,

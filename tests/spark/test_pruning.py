@@ -91,7 +91,7 @@ def events() -> pa.Table:
     return pa.table({"type": ["A"] * len(rows), "ts": list(range(len(rows))), **columns})
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("zone", ["America/New_York", pytest.param("UTC", marks=pytest.mark.soak)])
 def test_spark_keeps_all_that_we_keep(spark: SparkSession, zone: str) -> None:
     from pyspark.sql import functions
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 # Pairs of each stratum, and how they are divided.
-PAIRS = 12 if SOAKING else 5
+PAIRS = 12 if SOAKING else 2
 EXCHANGES = (Exchange(buckets=3, slice_width=1), Exchange(buckets=16, slice_width=6))
 EDGES = ("edge sequence", "edge kleene_any", "edge negation", "edge durations", "edge conjunction", "edge timeouts")
 counted: Counter[str] = Counter()

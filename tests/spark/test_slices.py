@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.soaking import some_of
 from tests.spark.comparing import check_same, event, to_spark
 
 import kleene
@@ -95,7 +96,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("text", QUERIES)
+@pytest.mark.parametrize("text", some_of(QUERIES, 2))
 @pytest.mark.parametrize("width", [1, pytest.param(11, marks=pytest.mark.soak)])
 def test_edges(spark: SparkSession, text: str, width: int) -> None:
     settings = Settings(exchange=Exchange(slice_width=width))
@@ -104,17 +105,23 @@ def test_edges(spark: SparkSession, text: str, width: int) -> None:
     assert check_same(spark, stream(250, len(text), span=150), text, settings=settings)
 
 
-@pytest.mark.parametrize("policy", [Policy.DROP_OLDEST, Policy.EMIT_COMPRESSED])
+COUNTED = [
+    "PATTERN SEQ(A+ a[], C c) WHERE a[i].v >= a[i-1].v WITHIN 9",
+    "PATTERN !(B b) ; A+ a[] ; C c WITHIN 9 TIMEOUTS INTO Late",
+    "PATTERN SEQ(A a, B b, C c) WITHIN 12 EVENTS",
+]
+
+
+POLICIES = [Policy.DROP_OLDEST, Policy.EMIT_COMPRESSED]
+
+
 @pytest.mark.parametrize(
-    "text",
-    [
-        "PATTERN SEQ(A+ a[], C c) WHERE a[i].v >= a[i-1].v WITHIN 9",
-        "PATTERN !(B b) ; A+ a[] ; C c WITHIN 9 TIMEOUTS INTO Late",
-        "PATTERN SEQ(A a, B b, C c) WITHIN 12 EVENTS",
-    ],
+    "counted",
+    some_of([(text, POLICIES[(place + other) % 2]) for place, text in enumerate(COUNTED) for other in (0, 1)], 2),
 )
-def test_matches_of_an_event_are_counted_in_one_slice(spark: SparkSession, text: str, policy: Policy) -> None:
+def test_matches_of_an_event_are_counted_in_one_slice(spark: SparkSession, counted: tuple[str, Policy]) -> None:
     """What a budget leaves out depends on all matches that end with an event, wherever they begin."""
+    text, policy = counted
     width = 20 if " EVENTS" in text else 3
     settings = Settings(budget=Budget(matches_per_event=3, policy=policy), exchange=Exchange(slice_width=width))
     table = stream(250, len(text), span=150)

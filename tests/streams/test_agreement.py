@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 from tests.composition.piecewise import graph_of
-from tests.soaking import TIMES, rounds
+from tests.soaking import SOAKING, TIMES, rounds
 from tests.streams.agreement import INPUTS, KINDS, StreamPair, check, check_engine, pairs_of
 from tests.streams.cutting import cut_anywhere
 
@@ -22,9 +22,10 @@ from kleene.testing.generators.streams import random_stream_case
 pytestmark = pytest.mark.slow
 
 Record = Callable[[str, object], None]
-# Of each kind, in `make test` as well.
-EXPRESSIONS = 510 * max(1, TIMES)
-CUT = 6_000
+# Of each kind, each over ten inputs.
+EXPRESSIONS = 510 * TIMES if SOAKING else 125
+CUT = rounds(6_000 if SOAKING else 3_000)
+DRAWN = 500 if SOAKING else 200
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -46,7 +47,7 @@ def test_sets_algorithm_1_and_engine_agree(kind: str, record_property: Record) -
 
 def test_expressions_are_of_every_kind(record_property: Record) -> None:
     counted: Counter[str] = Counter()
-    for seed in range(500):
+    for seed in range(DRAWN):
         pair = next(pairs_of("nested", seed))
         nodes = list(walk(pair.bound.root))
         folds = [node for node in nodes if isinstance(node, Fold)]
@@ -55,8 +56,8 @@ def test_expressions_are_of_every_kind(record_property: Record) -> None:
         counted["unions"] += any(isinstance(node, StreamUnion) for node in nodes)
         counted["durations"] += pair.case.start is not None
         counted["NULLs"] += any(column.null_count for column in pair.table.columns)
-    record_property("counted", f"of 500 expressions of streams: {dict(counted)}")
-    assert min(counted.values()) >= 50
+    record_property("counted", f"of {DRAWN} expressions of streams: {dict(counted)}")
+    assert min(counted.values()) >= DRAWN // 10
 
 
 def _pairs(number: int) -> Iterator[StreamPair]:
@@ -72,7 +73,7 @@ def _pairs(number: int) -> Iterator[StreamPair]:
 
 def test_an_expression_is_itself_cut_anywhere_and_resubscribed(record_property: Record) -> None:
     streams = 0
-    number = rounds(CUT)
+    number = CUT
     for place, pair in enumerate(_pairs(number)):
         cut = partial(cut_anywhere, draw=Random(f"cut {place}"))
         with mock.patch("kleene.composition.query_graph.cut", cut):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.soaking import SOAKING
 from tests.spark.comparing import ROOM
 
 from kleene.engine.intake.timeline import integers
@@ -41,6 +42,8 @@ BOUNDED = Settings(exchange=Exchange(buckets=2), stream=Stream(delay=0), budget=
 NOBODY = -1
 DELAY = 3
 AT_A_TIME = 24
+# Into how many batches the events are cut.
+BATCHES = 8 if SOAKING else 4
 # Longer than any window of a case, in milliseconds.
 FAR = 400 * 24 * 3600 * 1000
 _ARRIVING = PACKED.append(pa.field("at", pa.timestamp("us", "UTC")))
@@ -87,14 +90,14 @@ def _failure(number: int, problem: KleeneError) -> Any:
 
 
 def run_on_stream(
-    spark: SparkSession, prepared: Sequence[PreparedStream], folder: Path, *, seed: int, batches: int = 8
+    spark: SparkSession, prepared: Sequence[PreparedStream], folder: Path, *, seed: int
 ) -> dict[tuple[int, str], pa.Table]:
     """What the first query of each run gives, by number and kind; an error is a kind, too."""
     from kleene.spark.streaming import live
 
     task_specs = [made.task_spec() for made in prepared]
     arrivals = _arrivals(prepared, task_specs, random.Random(seed))
-    write_batches(arrivals, folder / "in", random.Random(seed), batches)
+    write_batches(arrivals, folder / "in", random.Random(seed), BATCHES)
     spark.conf.set(live.STATE_STORE, live.ROCKSDB)
     read = spark.readStream.schema("slot int, begin bigint, events binary, at timestamp")
     events = read.option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))

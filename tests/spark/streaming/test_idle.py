@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.soaking import SOAKING
 from tests.spark.streaming.test_streams import Folder, Gathered
 
 import kleene
@@ -29,6 +30,8 @@ PAIRS = kleene.query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 1 hour", name="pai
 ALONE = kleene.query("PATTERN SEQ(A a, !(B b)) WHERE [id] WITHIN 2 seconds", name="alone")
 BEGAN = "2026-03-02T12:00:00.000Z"
 BEGAN_MS = 1_772_452_800_000
+# Files that come while a stream is down, each half a second later: as long as `idle`.
+OUTAGE = 10 if SOAKING else 5
 
 
 # What a batch shows --------------------------------------------------------------------------------------------------
@@ -173,7 +176,7 @@ def idle(delay: str, clock: str) -> kleene.Settings:
 
 
 def test_nothing_is_late_after_an_outage(spark: SparkSession, tmp_path: Path) -> None:
-    """Ten times `idle`, one file a batch: an empty file, one of another type and one of bad rows are among them."""
+    """Many times `idle`, one file a batch: an empty file, one of another type and one of bad rows are among them."""
     folder, found = Folder(spark, tmp_path, LOCAL), Gathered()
     settings = idle("0.5 seconds", "0.5 seconds")
 
@@ -189,8 +192,8 @@ def test_nothing_is_late_after_an_outage(spark: SparkSession, tmp_path: Path) ->
     finally:
         running.stop()
     stopped = now()
-    time.sleep(5)
-    for number in range(10):
+    time.sleep(OUTAGE / 2)
+    for number in range(OUTAGE):
         if number == 1:
             folder.put()
         if number == 2:
@@ -198,7 +201,7 @@ def test_nothing_is_late_after_an_outage(spark: SparkSession, tmp_path: Path) ->
         if number == 3:
             folder.put(("A", None, number))
         folder.put(("BA"[number % 2 == 0], stopped + timedelta(seconds=0.5 * number), number // 2))
-    folder.put(("A", stopped + timedelta(seconds=5), 99))
+    folder.put(("A", stopped + timedelta(seconds=OUTAGE / 2), 99))
     running = start()
     try:
         wait(running, lambda: len(found.of("alone")) >= 2)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.sparks_own]
 
 SETTINGS = kleene.Settings(stream=kleene.Stream(delay=2))
-STOPS = 10 if SOAKING else 3
+STOPS = 10 if SOAKING else 2
 # How a line of Java's stack begins.
 STACK = "\tat "
 
@@ -132,8 +132,15 @@ def stopped_in_a_batch(folder: Folder, checkpoint: Path, *, in_spark: bool) -> S
     return running
 
 
-@pytest.mark.parametrize("kind", ["of its own", "of Java"])
-@pytest.mark.parametrize("stopping", [False, True])
+@pytest.mark.parametrize(
+    ("stopping", "kind"),
+    [
+        (False, "of its own"),
+        (True, "of Java"),
+        pytest.param(True, "of its own", marks=pytest.mark.soak),
+        pytest.param(False, "of Java", marks=pytest.mark.soak),
+    ],
+)
 def test_a_writer_that_fails(
     kind: str, stopping: bool, spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,7 +173,7 @@ def test_a_writer_that_fails(
     assert "StackOverflowError" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("read", ["nothing", "one row"])
+@pytest.mark.parametrize("read", ["nothing", pytest.param("one row", marks=pytest.mark.soak)])
 def test_a_batch_of_which_little_is_read_is_made_all_the_same(read: str, spark: SparkSession, tmp_path: Path) -> None:
     """What waits in its state is found by the next one."""
     spark.conf.set(SHUFFLE_PARTITIONS, 2)

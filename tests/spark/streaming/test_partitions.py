@@ -85,7 +85,8 @@ def by_pipeline(spark: SparkSession, folder: Folder, place: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("before", "after", "run"),
     [
-        (1, 8, by_match),
+        (1, 3, by_match),
+        pytest.param(1, 8, by_match, marks=pytest.mark.soak),
         pytest.param(4, 1, by_live, marks=pytest.mark.soak),
         (2, 4, by_pipeline),
         pytest.param(2, 4, by_match, marks=pytest.mark.soak),
