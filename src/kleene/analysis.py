@@ -142,8 +142,8 @@ def _on_reference(query: BoundQuery, table: pa.Table, reason: str) -> Analysis:
     rows = []
     for place, component in enumerate(query.positives):
         seen = [event for event in events if in_class(timeline, component, event)]
-        kept = sum(timeline.key(event) is not None for event in seen)
-        text = f"{component.variable}: {_number(len(seen), 'event', 'events')}, {kept:,} kept"
+        keyed = sum(timeline.key(event) is not None for event in seen)
+        text = f"{component.variable}: {_number(len(seen), 'event', 'events')}, {keyed:,} kept"
         rows.append(("" if place else "counted", text))
     return Analysis(Plan.on_reference(query, reason), len(events), len(reference.matches), seconds, counted=[rows])
 

@@ -325,11 +325,11 @@ def _several(query: object) -> bool:
 
 
 def _queries(
-    given: QueryInput,
+    query_input: QueryInput,
     params: Mapping[str, object] | None,
     schema: Schema | None,
 ) -> list[AnyQuery]:
-    listed = [given] if isinstance(given, OneQuery) else list(given)
+    listed = [query_input] if isinstance(query_input, OneQuery) else list(query_input)
     queries = [_with_params(item, params) for item in listed]
     check_parameters(queries, schema)
     return queries
@@ -361,10 +361,10 @@ def _in_process(
     if tables.bad_rows.num_rows:
         _LOG.warning("%d rows are no events and were set aside", tables.bad_rows.num_rows)
 
-    def given_as(table: pa.Table | None) -> Any:
+    def in_kind(table: pa.Table | None) -> Any:
         if table is None:
             return None
         result = from_arrow(table, shown)
         return Rows(result) if shown is FrameKind.ROWS else result
 
-    return Outputs(*map(given_as, (tables.matches, tables.timeouts, tables.bad_rows, tables.compressed)))
+    return Outputs(*map(in_kind, (tables.matches, tables.timeouts, tables.bad_rows, tables.compressed)))

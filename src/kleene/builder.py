@@ -51,8 +51,8 @@ class _Operations:
         >>> print(stream("Stock", "S1").project("name", "S1.price"))
         π{name, S1.price}(Stock S1)
         """
-        kept = tuple(_attribute(each, "project") for each in _some(attributes, "project"))
-        return self._with(build(streams.Project, self.tree, kept, at=NOWHERE, below=(self.tree,)))
+        projected = tuple(_attribute(each, "project") for each in _some(attributes, "project"))
+        return self._with(build(streams.Project, self.tree, projected, at=NOWHERE, below=(self.tree,)))
 
     def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> Self:
         """ρ: attributes with new names.
@@ -278,10 +278,10 @@ def _name(name: str, what: str) -> str:
     return name
 
 
-def _some(given: Any, method: str) -> Any:
-    if not given:
+def _some(arguments: Any, method: str) -> Any:
+    if not arguments:
         raise SyntaxProblem(f"{method} needs at least one", hint=_FORMS[method])
-    return given
+    return arguments
 
 
 _FORMS = {

@@ -46,19 +46,19 @@ def evaluate(
     """The outputs of one query, or of several in one table."""
     declared = declared_together(schema or Schema(), queries)
     order = in_dependency_order(queries, declared)
-    table, given = to_table(events, declared, reads(queries, declared))
-    known = schema_on(table.schema, given)
+    table, typed = to_table(events, declared, reads(queries, declared))
+    known = schema_on(table.schema, typed)
     bound = bound_in_order(order, known)
     # Before the run, which may end in an exceeded budget that a warning explains.
     report_warnings([query for _, query in sorted(bound, key=itemgetter(0))])
     report_unseen_types(
-        queries, table, given, frozenset(events) if kind_of(events) is FrameKind.STREAMS else frozenset()
+        queries, table, typed, frozenset(events) if kind_of(events) is FrameKind.STREAMS else frozenset()
     )
     graph = QueryGraph.of(bound, table.schema, streams=len(known.streams), several=several)
-    given_by = _run(graph, table, settings)
+    outputs_by = _run(graph, table, settings)
     # Whatever else a query reads stands behind the events.
-    bad = next(given_by[node.number].bad for node in graph.nodes if not node.is_part)
-    return outputs_of(graph, given_by, bad, several=several)
+    bad = next(outputs_by[node.number].bad for node in graph.nodes if not node.is_part)
+    return outputs_of(graph, outputs_by, bad, several=several)
 
 
 def report_warnings(queries: Iterable[AnyBoundQuery]) -> None:
@@ -94,33 +94,33 @@ def _run(graph: QueryGraph, table: pa.Table, settings: Settings | None) -> dict[
     """The outputs of each query over a whole table, by number."""
 
     def whole(run: GraphRun) -> tuple[dict[int, EngineOutputs], dict[int, int]]:
-        return {node.number: given for node, given in run.finish(table)}, run.dropped
+        return {node.number: outputs for node, outputs in run.finish(table)}, run.dropped
 
     plans = attrgetter("plans")
-    given_by, dropped_by = run_when_ready(lambda: GraphRun(graph, settings), plans, whole, table.num_rows)
+    outputs_by, dropped_by = run_when_ready(lambda: GraphRun(graph, settings), plans, whole, table.num_rows)
     for node in graph.in_order_given:
         dropped = dropped_by[node.number]
         if dropped:
             _LOG.warning("`%s`: %d matches and partial matches were dropped", node.query.name, dropped)
-    return given_by
+    return outputs_by
 
 
 def outputs_of(
-    graph: QueryGraph, given_by: Mapping[int, EngineOutputs], bad: Sequence[BadRow] = (), *, several: bool
+    graph: QueryGraph, outputs_by: Mapping[int, EngineOutputs], bad: Sequence[BadRow] = (), *, several: bool
 ) -> Outputs[pa.Table]:
     """The outputs of the query that was given first, or of all in one table; of a query that gave nothing, no rows.
 
     The tables of timeouts and of compressed matches hold those of all queries; a column names the query.
     """
-    known = {node.number: given_by.get(node.number, EngineOutputs()) for node in graph.nodes}
+    known = {node.number: outputs_by.get(node.number, EngineOutputs()) for node in graph.nodes}
     listed = graph.in_order_given
     timeouts, dense = [], []
     for node in listed:
-        given, columns = known[node.number], graph.timeout_columns(node)
+        outputs, columns = known[node.number], graph.timeout_columns(node)
         if columns is not None:
-            timeouts.append((node.query.name, _with(given.timeouts, columns)))
-        if given.compressed is not None:
-            dense.append((node.query.name, given.compressed))
+            timeouts.append((node.query.name, _with(outputs.timeouts, columns)))
+        if outputs.compressed is not None:
+            dense.append((node.query.name, outputs.compressed))
     if several:
         tables = [(node.query, known[node.number].matches) for node in listed]
         some = [(query, rows) for query, rows in tables if rows is not None]

@@ -88,8 +88,8 @@ def forged(data: bytes, bound: BoundQuery, draw: random.Random) -> tuple[str, by
         return kind, _packed(data, draw)
     state = snapshots.from_bytes(data, bound.digest, meaning_of(bound))
     tables = {"waiting": state.waiting, "rows": None, "numbers": None, "past": None}
-    if state.held is not None:
-        tables |= {"rows": state.held.rows, "numbers": state.held.numbers, "past": state.held.past}
+    if state.events is not None:
+        tables |= {"rows": state.events.rows, "numbers": state.events.numbers, "past": state.events.past}
     names = [name for name, table in tables.items() if table is not None and table.num_columns]
     for _ in range(draw.choice([1, 1, 2])):
         name = draw.choice(names)
@@ -99,14 +99,14 @@ def forged(data: bytes, bound: BoundQuery, draw: random.Random) -> tuple[str, by
         for other in ("rows", "waiting") if both else ():
             tables[other] = _fitted(tables[other], table.schema)
         tables[name] = table
-    held = None
-    if state.held is not None:
-        held = snapshots.HeldEvents(tables["rows"], tables["numbers"], tables["past"])
+    events = None
+    if state.events is not None:
+        events = snapshots.HeldEvents(tables["rows"], tables["numbers"], tables["past"])
     if draw.random() < 0.3:
         # Room for numbers that are too large otherwise.
         state = replace(state, rows=state.rows + draw.choice([100, 2**40]))
         state = replace(state, step=draw.choice([state.step, state.step + 50, state.rows]))
-    return kind, snapshots.to_bytes(replace(state, waiting=tables["waiting"], held=held))
+    return kind, snapshots.to_bytes(replace(state, waiting=tables["waiting"], events=events))
 
 
 def _fitted(table: pa.Table | None, schema: pa.Schema) -> pa.Table | None:

@@ -118,13 +118,13 @@ class StreamBinder:
                 return self._computed(assignments, operand, scopes)
 
     def _projected(self, attributes: Iterable[stream_tree.AttributeName], scopes: StreamScopes) -> StreamSchema:
-        kept: dict[AttributeName, ValueType] = {}
+        types: dict[AttributeName, ValueType] = {}
         for node in attributes:
             name = scopes.resolve(node)
-            if name in kept:
+            if name in types:
                 raise DuplicateColumn(f"`{show(name)}` is named twice", node.span, hint="name each attribute once")
-            kept[name] = _known(scopes.stream.type_of(name))
-        return _schema(kept)
+            types[name] = _known(scopes.stream.type_of(name))
+        return _schema(types)
 
     def _renamed(self, renamings: Iterable[stream_tree.Renaming], operand: Node, scopes: StreamScopes) -> Rename:
         names: dict[AttributeName, AttributeName] = {}

@@ -87,8 +87,8 @@ def _schema(
             declared = declared.declaring(query.tree.declarations)
         except QueryError:
             continue  # reported when the query itself is checked
-    given = events_from(events, declared, format, separator)
-    table, declared = to_table(given.events, declared)
+    inputs = events_from(events, declared, format, separator)
+    table, declared = to_table(inputs.events, declared)
     return schema_on(table.schema, declared)
 
 

@@ -124,8 +124,8 @@ def _kernels() -> Check:
             return Check("kernels", "no folder can be written to keep them", False, advice, needed=False)
         if warming.all_kept():
             return Check("kernels", f"all compiled, kept in {folder}", True)
-        kept, total = warming.count_kept()
-        number = f"{kept} of {total} compiled" if kept else "none compiled yet"
+        compiled, total = warming.count_kept()
+        number = f"{compiled} of {total} compiled" if compiled else "none compiled yet"
         if warming.is_under_way():
             return Check("kernels", f"{number}, being compiled now, kept in {folder}", True)
     except Exception as problem:  # damaged packages, which other lines of the report name

@@ -38,19 +38,24 @@ def read_text(path: str) -> tuple[str, str]:
         raise UnreadableFile("`-` is no UTF-8 text") from None
 
 
-def query_from(given: str, params: dict[str, object]) -> AnyQuery:
+def query_from(argument: str, params: dict[str, object]) -> AnyQuery:
     """A query from its text, or from a file; a word that is neither is taken for a file that is not there."""
     # `σ{x>1}(A)` is an expression of streams, without a blank.
-    if given == "-" or given.endswith(".kleene") or not re.search(r"[\s{(;∪]", given.strip()) or _is_file(given):
-        text, origin = read_text(given)
-        name = None if given == "-" else Path(given).stem
+    if (
+        argument == "-"
+        or argument.endswith(".kleene")
+        or not re.search(r"[\s{(;∪]", argument.strip())
+        or _is_file(argument)
+    ):
+        text, origin = read_text(argument)
+        name = None if argument == "-" else Path(argument).stem
         return read_query(text, name, params, origin=origin)
-    return read_query(given, None, params)
+    return read_query(argument, None, params)
 
 
-def _is_file(given: str) -> bool:
+def _is_file(argument: str) -> bool:
     try:
-        return len(given) < 4096 and Path(given).is_file()
+        return len(argument) < 4096 and Path(argument).is_file()
     except (OSError, ValueError):
         return False
 
@@ -67,10 +72,10 @@ def schema_from(path: Path | None) -> Schema:
         raise
 
 
-def params_from(given: Iterable[str]) -> dict[str, object]:
+def params_from(arguments: Iterable[str]) -> dict[str, object]:
     """`x=5` is a number, `x=true` a boolean, `x=12 hours` and `x='5'` are texts."""
     params: dict[str, object] = {}
-    for item in given:
+    for item in arguments:
         named = _NAMED.match(item)
         if named is None:
             raise typer.BadParameter(f"`{item}` is no `name=value`, such as `limit=5`", param_hint="--param")
@@ -105,14 +110,14 @@ class Given:
     parquet: dict[str, list[str]] = field(default_factory=dict)
 
 
-def events_from(given: Sequence[str], schema: Schema, format: str | None, separator: str | None = None) -> Given:
+def events_from(arguments: Sequence[str], schema: Schema, format: str | None, separator: str | None = None) -> Given:
     """Read `FILE …` or `NAME=FILE …`; several files without a name are one stream."""
     import pyarrow as pa
 
     streams: dict[str, list[pa.Table]] = {}
     files: dict[str, list[str]] = {}
     bad: list[tuple[str, BadRow]] = []
-    for item in given:
+    for item in arguments:
         name, path = _stream(item)
         read = _read(path, schema, format, separator)
         streams.setdefault(name, []).append(read.table)

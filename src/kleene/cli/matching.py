@@ -56,7 +56,7 @@ def match_files(request: MatchRequest) -> None:
     if request.why and request.on_spark:
         raise typer.BadParameter("counting is done in this process: leave `--on spark` out", param_hint="--why")
     params = params_from(request.params)
-    queries = [query_from(given, params) for given in request.queries]
+    queries = [query_from(argument, params) for argument in request.queries]
     schema = schema_from(request.schema)
     declared = declared_together(schema, queries)
     check_parameters(queries, declared)
@@ -64,25 +64,25 @@ def match_files(request: MatchRequest) -> None:
         raise typer.BadParameter("the query has no TIMEOUTS INTO …", param_hint="--timeouts")
     began = time.perf_counter()
     with working("reading events"):
-        given = events_from(request.events, declared, request.input_format, request.separator)
-    events = with_named_columns(given.events, queries, declared)
+        inputs = events_from(request.events, declared, request.input_format, request.separator)
+    events = with_named_columns(inputs.events, queries, declared)
     with working("finding matches"):
         query = queries if len(queries) > 1 else queries[0]
         if request.on_spark:
             from kleene.cli.on_spark import find_on_spark
 
             _report_unseen_types(events, queries, schema)
-            query_outputs = find_on_spark(events, given.parquet, query, schema, declared)
+            query_outputs = find_on_spark(events, inputs.parquet, query, schema, declared)
         else:
             query_outputs = outputs(events, query, schema=schema)
     seconds = time.perf_counter() - began
-    bad = [*given.bad_rows, *(("", row) for row in _bad_rows(query_outputs.bad_rows))]
+    bad = [*inputs.bad_rows, *(("", row) for row in _bad_rows(query_outputs.bad_rows))]
     _write_matches(query_outputs.matches, declared, request)
     if request.timeouts is not None:
         write_table(query_outputs.timeouts, request.timeouts)
     if request.bad_rows is not None:
         write_table(_bad_row_table(bad), request.bad_rows)
-    count = given.count - query_outputs.bad_rows.num_rows
+    count = inputs.count - query_outputs.bad_rows.num_rows
     _summarise(count, bad, query_outputs.matches.num_rows, seconds, several_files=len(request.events) > 1)
     if request.why:
         _say_why(events, queries, schema)
@@ -104,8 +104,8 @@ def _report_unseen_types(events: Any, queries: Sequence[AnyQuery], schema: Schem
     from kleene.evaluation import report_unseen_types
 
     declared = declared_together(schema, queries)
-    table, given = to_table(events, declared, reads(queries, declared))
-    report_unseen_types(queries, table, given, frozenset(events) if isinstance(events, dict) else frozenset())
+    table, known = to_table(events, declared, reads(queries, declared))
+    report_unseen_types(queries, table, known, frozenset(events) if isinstance(events, dict) else frozenset())
 
 
 # Output ------------------------------------------------------------------------------------------------------------

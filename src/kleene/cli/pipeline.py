@@ -236,6 +236,6 @@ def _explained(on_data: OnData[Any, Any], number: int) -> str:
 def _bad_rows(pipeline: Pipeline) -> str:
     from kleene.spark.pipeline.bad_rows import allowed
 
-    given = pipeline.model.bad_rows
-    where = "counted" if given.path is None else f"kept in {given.path}"
-    return where if given.policy == "keep" else f"{where}; the run fails when they are more than {allowed(pipeline)}"
+    settings = pipeline.model.bad_rows
+    where = "counted" if settings.path is None else f"kept in {settings.path}"
+    return where if settings.policy == "keep" else f"{where}; the run fails when they are more than {allowed(pipeline)}"

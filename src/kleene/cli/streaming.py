@@ -63,7 +63,7 @@ def line(batch: BatchMeasures, totals: Totals) -> str:
     """A batch in one line."""
     counts = batch.counts
     matches, timeouts = (sum(counts.outputs[kind].values()) for kind in ("matches", "timeouts"))
-    parts = [f"{batch.rate:,.0f} events/s", *_time(batch), *_held(totals), counted(matches, "match", "matches")]
+    parts = [f"{batch.rate:,.0f} events/s", *_time(batch), *_state(totals), counted(matches, "match", "matches")]
     parts += [counted(timeouts, "timeout")] if timeouts else []
     parts += [f"{counts.late:,} late", f"{counts.bad_rows:,} bad", f"in {batch.seconds:.1f} s"]
     return f"batch {counts.batch}: {', '.join(parts)}"
@@ -86,7 +86,7 @@ def table(batch: BatchMeasures, totals: Totals) -> Group:
     now = ", ".join(
         [f"batch {batch.counts.batch}: {batch.rate:,.0f} events/s", *_time(batch), f"in {batch.seconds:.1f} s"]
     )
-    sums = [counted(totals.rows, "row"), f"{totals.late:,} late", f"{totals.bad_rows:,} bad", *_held(totals)]
+    sums = [counted(totals.rows, "row"), f"{totals.late:,} late", f"{totals.bad_rows:,} bad", *_state(totals)]
     return Group(grid, Text(now), Text(", ".join(sums)))
 
 
@@ -97,10 +97,10 @@ def _time(batch: BatchMeasures) -> Iterator[str]:
         yield f"{_length(batch.lag)} behind"
 
 
-def _held(totals: Totals) -> Iterator[str]:
-    held = totals.held
-    yield counted(held["runs"], "run")
-    yield f"{_bytes(held['state_bytes'])} of state"
+def _state(totals: Totals) -> Iterator[str]:
+    sizes = totals.held
+    yield counted(sizes["runs"], "run")
+    yield f"{_bytes(sizes['state_bytes'])} of state"
 
 
 def _length(seconds: float) -> str:

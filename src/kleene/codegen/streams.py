@@ -37,8 +37,8 @@ class StreamLayout(Layout):
     end: Column = _NOWHERE
 
     def column_of(self, attribute: Attribute) -> Column:
-        held = attribute.which is Which.OVERWRITTEN
-        known = (self.cells if held else self.brought).get((attribute.variable, attribute.attribute))
+        overwritten = attribute.which is Which.OVERWRITTEN
+        known = (self.cells if overwritten else self.brought).get((attribute.variable, attribute.attribute))
         if known is None:
             raise NotCompilable(f"`{attribute.variable}.{attribute.attribute}` is not in the layout")
         return known

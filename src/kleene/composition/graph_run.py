@@ -91,9 +91,9 @@ class GraphRun:
                        to the reference evaluator with the first events
         """
         self.graph, self.settings = graph, settings or Settings()
-        known, kept = on_reference or {}, snapshots or {}
+        known, saved = on_reference or {}, snapshots or {}
         self.runs = [
-            QueryRun(node, self._runner(node, known.get(node.number), kept.get(node.number))) for node in graph.nodes
+            QueryRun(node, self._runner(node, known.get(node.number), saved.get(node.number))) for node in graph.nodes
         ]
 
     def _runner(self, node: QueryNode, reason: str | None, snapshot: bytes | None) -> QueryRunner:
@@ -137,11 +137,11 @@ class GraphRun:
     ) -> Iterator[tuple[QueryNode, EngineOutputs]]:
         composites: list[Part] = []
         for run in self.runs:
-            given = work(run, run.node.input(events, self.graph.streams, composites))
+            outputs = work(run, run.node.input(events, self.graph.streams, composites))
             if run.node.read:
-                composites += run.node.composites(given.matches, given.timeouts, self.graph.events)
+                composites += run.node.composites(outputs.matches, outputs.timeouts, self.graph.events)
             if not run.node.is_part:
-                yield run.node, run.node.shown(given)
+                yield run.node, run.node.shown(outputs)
 
     # What is held
 

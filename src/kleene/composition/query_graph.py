@@ -89,13 +89,13 @@ class QueryNode:
         listed: list[str] = timeout_schema(self.query, self.columns).names
         return listed
 
-    def shown(self, given: EngineOutputs) -> EngineOutputs:
+    def shown(self, outputs: EngineOutputs) -> EngineOutputs:
         """Its outputs without the private columns that only queries reading them need."""
         if self.runs is self.query and self.query.into is None:
-            return given
-        matches, timeouts = given.matches, given.timeouts
+            return outputs
+        matches, timeouts = outputs.matches, outputs.timeouts
         return replace(
-            given,
+            outputs,
             matches=None if matches is None else matches.select(self._match_names),
             timeouts=None if timeouts is None else timeouts.select(self._timeout_names),
         )

@@ -47,7 +47,7 @@ class ReferenceRun:
     def __init__(self, node: QueryNode, reason: str, snapshot: bytes | None = None) -> None:
         """A run that has seen nothing, or that holds what a snapshot holds; the next replay says where time is."""
         self._node, self._query = node, node.runs
-        self._held: list[Part] = list(node.nothing)
+        self._parts: list[Part] = list(node.nothing)
         self._watermark: int | None = None
         # How long what is found may last; None: any time.
         self._window = _longest(node.runs)
@@ -77,18 +77,18 @@ class ReferenceRun:
     def _take(self, parts: Sequence[Part]) -> None:
         """Hold rows: those of one stream in one table, or in several where their column types differ."""
         for name, rows in parts:
-            for place, (known, held) in enumerate(self._held):
-                if known == name and held.schema.equals(rows.schema):
-                    self._held[place] = name, pa.concat_tables([held, rows])
+            for place, (known, earlier) in enumerate(self._parts):
+                if known == name and earlier.schema.equals(rows.schema):
+                    self._parts[place] = name, pa.concat_tables([earlier, rows])
                     break
             else:
-                self._held.append((name, rows))
+                self._parts.append((name, rows))
 
     def _advance(self, watermark: int | None) -> EngineOutputs:
         before, self._watermark = self._watermark, watermark
-        passed = self._held
+        passed = self._parts
         if watermark is not None:
-            passed = [(name, rows.filter(pc.less(self._ends(rows), watermark))) for name, rows in self._held]
+            passed = [(name, rows.filter(pc.less(self._ends(rows), watermark))) for name, rows in self._parts]
         matches, timeouts, bad = reference_tables(self._query, passed)
         matches = self._fresh(matches, "end", before, watermark, late=_decides_late(self._query))
         if timeouts is not None:
@@ -119,7 +119,9 @@ class ReferenceRun:
         horizon = self.horizon
         if horizon is not None:
             keeping = watermark - horizon
-            self._held = [(name, rows.filter(pc.greater_equal(self._ends(rows), keeping))) for name, rows in self._held]
+            self._parts = [
+                (name, rows.filter(pc.greater_equal(self._ends(rows), keeping))) for name, rows in self._parts
+            ]
 
     # What is held
 
@@ -131,7 +133,7 @@ class ReferenceRun:
     @property
     def waiting(self) -> pa.Table:
         """The events that the watermark has not passed."""
-        rows = self._held[0][1]
+        rows = self._parts[0][1]
         return rows if self._watermark is None else rows.filter(pc.greater_equal(self._ends(rows), self._watermark))
 
     @property
@@ -139,7 +141,7 @@ class ReferenceRun:
         """The first watermark at which an output could become certain; perhaps none does."""
         schema, window = self._query.schema, self._window
         moments = []
-        for _, rows in self._held:
+        for _, rows in self._parts:
             end = to_numpy(self._ends(rows))
             start = end if schema.start is None else to_numpy(as_integers(rows.column(schema.start)))
             moments += [end, start if window is None else start + window]
@@ -150,18 +152,18 @@ class ReferenceRun:
     @property
     def expiry(self) -> int | None:
         """The watermark at which all events are forgotten; None: there is no such time."""
-        latest = [end for _, rows in self._held if (end := pc.max(self._ends(rows)).as_py()) is not None]
+        latest = [end for _, rows in self._parts if (end := pc.max(self._ends(rows)).as_py()) is not None]
         return None if not latest or self.horizon is None else int(max(latest)) + self.horizon + 1
 
     @property
     def alive(self) -> Alive:
-        events = sum(rows.num_rows for _, rows in self._held)
+        events = sum(rows.num_rows for _, rows in self._parts)
         return Alive(events=events, nbytes=self.nbytes) if events else Alive()
 
     @property
     def nbytes(self) -> int:
         """The bytes of the events held, however they were cut into batches."""
-        return sum(row_bytes(rows) for _, rows in self._held)
+        return sum(row_bytes(rows) for _, rows in self._parts)
 
     @property
     def statistics(self) -> RunCounts:
@@ -172,17 +174,17 @@ class ReferenceRun:
 
     def snapshot(self) -> bytes:
         """The state from which another process can continue: all rows that are held, by part."""
-        written = [_written(rows) for _, rows in self._held]
-        names = pa.array([name for name, _ in self._held], pa.string())
+        written = [_written(rows) for _, rows in self._parts]
+        names = pa.array([name for name, _ in self._parts], pa.string())
         return _written(pa.table([names, pa.array(written, pa.large_binary())], schema=_SNAPSHOT))
 
     def _restore(self, data: bytes) -> None:
-        kept = read_table(pa.py_buffer(data), _WHAT)
-        if not kept.schema.equals(_SNAPSHOT):
+        snapshot = read_table(pa.py_buffer(data), _WHAT)
+        if not snapshot.schema.equals(_SNAPSHOT):
             raise BadSnapshot(f"{_WHAT} has other columns", hint="begin with a new checkpoint")
         columns = dict(reversed(self._node.parts))
-        held = []
-        for row in kept.to_pylist():
+        parts = []
+        for row in snapshot.to_pylist():
             if row["name"] not in columns or row["rows"] is None:
                 raise BadSnapshot(f"{_WHAT} is of another query", hint="begin with a new checkpoint")
             rows = read_table(pa.py_buffer(row["rows"]), _WHAT)
@@ -191,9 +193,9 @@ class ReferenceRun:
             except pa.ArrowException as problem:
                 raise BadSnapshot(f"{_WHAT} has other columns: {problem}", hint="begin with a new checkpoint") from None
             check_events(rows, self._query.schema, _WHAT)
-            held.append((row["name"], rows))
-        self._held = list(self._node.nothing)
-        self._take(held)
+            parts.append((row["name"], rows))
+        self._parts = list(self._node.nothing)
+        self._take(parts)
 
 
 def check_evaluated_again(node: QueryNode, budget: Budget, reason: str) -> None:

@@ -33,8 +33,8 @@ def diagnose(events: Any, query: AnyQuery, *, schema: Schema | None = None) -> s
             hint="pass some of them: events.limit(100000).toArrow()",
         )
     declared = (schema or Schema()).declaring(query.tree.declarations)
-    table, given = to_table(events, declared, reads([query], declared))
-    bound = query.bind(schema_on(table.schema, given))
+    table, known = to_table(events, declared, reads([query], declared))
+    bound = query.bind(schema_on(table.schema, known))
     if isinstance(bound, BoundStreamQuery):
         return diagnose_stream(bound, table)
     assert isinstance(query, Query), "only patterns are left"

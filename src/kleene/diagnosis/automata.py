@@ -22,8 +22,8 @@ def diagnose_stream(query: BoundStreamQuery, table: pa.Table) -> str:
     except NotCompilable as reason:
         return f"why is not available: `{query.name}` runs on the reference evaluator, which counts nothing ({reason})"
     results = counts[-1].results
-    given = counted(results, "result") if results else "no result"
-    lines = [f"`{query.name}`: {given} in {counted(table.num_rows, 'event')}"]
+    found = counted(results, "result") if results else "no result"
+    lines = [f"`{query.name}`: {found} in {counted(table.num_rows, 'event')}"]
     names = [each.plan.query.name for each in counts[:-1]]
     for number, each in enumerate(counts):
         if names:

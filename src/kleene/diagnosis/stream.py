@@ -47,11 +47,11 @@ class DiagnosedStream:
     def _seen(self) -> tuple[EventStore, list[Bits]]:
         """The events of the query's types, and by alternative what each could be, whether it has a key or not."""
         settings = Settings()
-        held = EngineState(self._query, self._plan, settings, Accounts(settings.budget), self._table)
-        arrived, _ = held.arrived(self._events, 0)
-        held.store.append(arrived)
+        state = EngineState(self._query, self._plan, settings, Accounts(settings.budget), self._table)
+        arrived, _ = state.arrived(self._events, 0)
+        state.store.append(arrived)
         everything = np.ones(len(arrived.step), np.bool_)
-        return held.store, [executor.bits(arrived.columns, everything) for executor in held.executors]
+        return state.store, [executor.bits(arrived.columns, everything) for executor in state.executors]
 
     @property
     def _store(self) -> EventStore:

@@ -51,25 +51,25 @@ class Engine:
         self._planning = None if plan is not None else Planning.of(query, self.settings, self._first_plan, statistics)
         self._accounts = Accounts(self.settings.budget)
         self._arrivals = Arrivals(query.schema)
-        self._held: EngineState | None = None
+        self._state: EngineState | None = None
         self._step = 0
         self._total = RunCounts()
 
     @property
     def plan(self) -> Plan:
         """How it runs, as far as that is known before the first events."""
-        return self._first_plan if self._held is None else self._held.plan
+        return self._first_plan if self._state is None else self._state.plan
 
     @property
     def measured(self) -> tuple[Measured | None, ...]:
         """By alternative: the counts of a tree; None for one that runs otherwise."""
-        if self._held is None:
+        if self._state is None:
             return (None,) * len(self.plan.alternatives)
-        return tuple(executor.measured for executor in self._held.executors)
+        return tuple(executor.measured for executor in self._state.executors)
 
     def planned_for(self, table: pa.Table) -> Plan:
         """The plan for events like these; none of them is taken in."""
-        if self._planning is None or self._held is not None:
+        if self._planning is None or self._state is not None:
             return self.plan
         arrivals = Arrivals(self.query.schema)
         arrivals.add(table)
@@ -126,8 +126,8 @@ class Engine:
         """The first watermark at which an output could become certain without further events; None: there is none."""
         watermark = self._arrivals.watermark
         known = [] if self._arrivals.first_end is None else [self._arrivals.first_end + 1]
-        if self._held is not None and watermark is not None:
-            closing = self._held.next_closing(watermark)
+        if self._state is not None and watermark is not None:
+            closing = self._state.next_closing(watermark)
             known += [] if closing is None else [closing]
         return min(known, default=None)
 
@@ -135,15 +135,15 @@ class Engine:
     def expiry(self) -> int | None:
         """The watermark from which on no event held is needed, if no more events come; None: there is none."""
         watermark = self._arrivals.watermark
-        return None if self._held is None or watermark is None else self._held.expiry(watermark)
+        return None if self._state is None or watermark is None else self._state.expiry(watermark)
 
     @property
     def alive(self) -> Alive:
         """The events and runs held for open windows, and the waiting events."""
         watermark, waiting = self._arrivals.watermark, self._arrivals.waiting
-        held = Alive() if self._held is None or watermark is None else self._held.alive(watermark)
+        living = Alive() if self._state is None or watermark is None else self._state.alive(watermark)
         waits = 0 if waiting is None else waiting.num_rows
-        return Alive(held.events + waits, held.runs, held.nbytes + (self._arrivals.row_bytes if waits else 0))
+        return Alive(living.events + waits, living.runs, living.nbytes + (self._arrivals.row_bytes if waits else 0))
 
     @property
     def horizon(self) -> int | None:
@@ -174,10 +174,10 @@ class Engine:
     @property
     def nbytes(self) -> int:
         """The bytes that it holds in memory now."""
-        return self._arrivals.nbytes + (0 if self._held is None else self._held.nbytes)
+        return self._arrivals.nbytes + (0 if self._state is None else self._state.nbytes)
 
     def _reported(self, outputs: EngineOutputs, counted: RunCounts) -> EngineOutputs:
-        held = self._held
+        state = self._state
         waiting = self._arrivals.waiting
         now = RunCounts(
             rows=counted.rows,
@@ -186,12 +186,12 @@ class Engine:
             relevant=outputs.statistics.relevant,
             matches=0 if outputs.matches is None else outputs.matches.num_rows,
             waiting=0 if waiting is None else waiting.num_rows,
-            events=0 if held is None else held.store.size,
-            runs=0 if held is None else sum(executor.runs for executor in held.executors),
+            events=0 if state is None else state.store.size,
+            runs=0 if state is None else sum(executor.runs for executor in state.executors),
             state_bytes=self.nbytes,
             dropped=self._accounts.dropped - self._total.dropped,
             plan_changes=sum(known.changes for known in self.measured if known is not None) - self._total.plan_changes,
-            components=() if held is None else tuple(executor.counts() for executor in held.executors),
+            components=() if state is None else tuple(executor.counts() for executor in state.executors),
         )
         self._total = replace(
             now,
@@ -209,15 +209,15 @@ class Engine:
         table = self._arrivals.settled(watermark)
         if table is None:
             return EngineOutputs()
-        if self._held is None:
-            self._held = self._holding(table)
-        held = self._held
-        arrived, self._step = held.arrived(table, self._step)
-        held.take_in(arrived)
+        if self._state is None:
+            self._state = self._holding(table)
+        state = self._state
+        arrived, self._step = state.arrived(table, self._step)
+        state.take_in(arrived)
         passed = None if watermark is None else self._arrivals.watermark
-        outputs = held.settle_again(passed, gives=gives) if again else held.settle(passed)
+        outputs = state.settle_again(passed, gives=gives) if again else state.settle(passed)
         if watermark is not None:
-            self._held = held.lighter(self._arrivals.watermark)
+            self._state = state.lighter(self._arrivals.watermark)
             # Events that were within the budget stay within it when they are replayed in other batches.
             if not again or self.replays_by_update:
                 self._within_budget()
@@ -230,31 +230,31 @@ class Engine:
 
     def _within_budget(self) -> None:
         """Drop the oldest events while those still needed are over the budget; then drop events no longer needed."""
-        most, held, watermark = self.settings.budget.state_bytes, self._held, self._arrivals.watermark
-        if most is None or held is None:
+        most, state, watermark = self.settings.budget.state_bytes, self._state, self._arrivals.watermark
+        if most is None or state is None:
             return
         waiting = self._arrivals.row_bytes
-        if held.most_living_bytes + waiting <= most:
+        if state.most_living_bytes + waiting <= most:
             return
-        while (size := held.living_bytes(watermark) + waiting) > most:
+        while (size := state.living_bytes(watermark) + waiting) > most:
             if not self._accounts.drops:
                 self._accounts.too_much_state(size)
-            needed = held.needed(watermark)
+            needed = state.needed(watermark)
             if not len(needed):
                 break
             older = len(needed) - len(needed) // 2
             self._accounts.dropped_events += older
-            held = self._held = held.rebuilt(needed[older:], watermark)
-        if held.nbytes + self._arrivals.nbytes > most and held.has_grown:
-            self._held = held.rebuilt(held.needed(watermark), watermark)
+            state = self._state = state.rebuilt(needed[older:], watermark)
+        if state.nbytes + self._arrivals.nbytes > most and state.has_grown:
+            self._state = state.rebuilt(state.needed(watermark), watermark)
 
     # State
 
     def snapshot(self) -> bytes:
         """The state from which another engine can continue: events of open windows, and what they do not tell."""
-        held = None
-        if self._held is not None:
-            held = self._held.saved(self._held.needed(self._arrivals.watermark))
+        saved = None
+        if self._state is not None:
+            saved = self._state.saved(self._state.needed(self._arrivals.watermark))
         arrivals = self._arrivals
         state = snapshots.Snapshot(
             self.query.digest,
@@ -263,7 +263,7 @@ class Engine:
             arrivals.rows,
             self._step,
             arrivals.waiting,
-            held,
+            saved,
         )
         return snapshots.to_bytes(state)
 
@@ -278,10 +278,10 @@ class Engine:
         engine = Engine(query, settings, plan)
         engine._arrivals.restore(state.waiting, state.watermark, state.rows)
         engine._step = state.step
-        if state.held is not None:
+        if state.events is not None:
             try:
-                engine._held = engine._holding(state.held.rows)
-                engine._held.restore(state.held, state.watermark)
+                engine._state = engine._holding(state.events.rows)
+                engine._state.restore(state.events, state.watermark)
             except NotCompilable as reason:
                 raise BadSnapshot(f"no engine has held the events of this snapshot: {reason}") from None
         return engine

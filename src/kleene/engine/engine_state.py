@@ -310,10 +310,10 @@ class EngineState:
         if not self._closes:
             return self
         # Keys and strings are kept for all events that came by, held or not.
-        kept = max(self.store.size, self._intake.partitions.number, self.strings.size // 4)
-        if kept >= _WORTH_IT:
+        most = max(self.store.size, self._intake.partitions.number, self.strings.size // 4)
+        if most >= _WORTH_IT:
             needed = self.needed(watermark)
-            if kept >= 2 * len(needed) + _WORTH_IT:
+            if most >= 2 * len(needed) + _WORTH_IT:
                 return self.rebuilt(needed, watermark)
         size = self.nbytes
         if size < _WORTH_IT_BYTES or size < _GROWTH * self._bytes_looked_at:

@@ -154,7 +154,7 @@ def _announced(executors: Collection[type]) -> Iterator[None]:
 def _log(done: int, share: Share) -> None:
     if done == 0:
         where = warming.folder()
-        kept = "; no folder can be written to keep them, so each process does" if where is None else ""
-        _LOG.warning("compiling kernels, once, about %d s%s", share.seconds, kept)
+        unwritable = "; no folder can be written to keep them, so each process does" if where is None else ""
+        _LOG.warning("compiling kernels, once, about %d s%s", share.seconds, unwritable)
     elif done % 20 == 0:
         _LOG.info("compiled %d of about %d kernels", done, max(share.kernels, done))

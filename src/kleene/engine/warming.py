@@ -45,8 +45,8 @@ def all_kept() -> bool:
     """Whether every kernel is compiled and kept, or compiling is switched off. Looks for one file until it is there."""
     global _ready
     if not _ready:
-        kept = folder()
-        _ready = bool(config.DISABLE_JIT) or (kept is not None and (kept / stamp_name()).exists())
+        cache = folder()
+        _ready = bool(config.DISABLE_JIT) or (cache is not None and (cache / stamp_name()).exists())
     return _ready
 
 
@@ -59,51 +59,51 @@ def count_kept() -> tuple[int, int]:
 
 def stamp() -> None:
     """Say that every kernel is kept."""
-    kept = folder()
-    if kept is None:
+    cache = folder()
+    if cache is None:
         return
     with suppress(OSError):
-        for old in kept.glob("kernels-*.all"):
+        for old in cache.glob("kernels-*.all"):
             old.unlink()
-        (kept / stamp_name()).touch()
+        (cache / stamp_name()).touch()
 
 
 def is_under_way() -> bool:
     """Whether a process compiles in the background now."""
-    kept = folder()
-    return kept is not None and locking.is_taken(kept / _LOCK)
+    cache = folder()
+    return cache is not None and locking.is_taken(cache / _LOCK)
 
 
 def begin() -> bool:
     """Start a process that compiles all kernels with low priority; False when none is started, or one runs already."""
-    kept = folder()
-    if kept is None or not _may_begin():
+    cache = folder()
+    if cache is None or not _may_begin():
         return False
     try:
-        lock = locking.take(kept / _LOCK)
+        lock = locking.take(cache / _LOCK)
     except OSError:
         return False
     if lock is None:
         return False
     try:
         # It holds the lock from its first moment to its last, however it ends.
-        _start("beside", kept, start_new_session=True, pass_fds=(lock,))
+        _start("beside", cache, start_new_session=True, pass_fds=(lock,))
     except OSError:
         return False
     finally:
         os.close(lock)
-    _LOG.info("kernels are compiled in the background, once, and kept in %s", kept)
+    _LOG.info("kernels are compiled in the background, once, and kept in %s", cache)
     return True
 
 
 @contextmanager
 def helped() -> Iterator[None]:
     """Run a second process that compiles in reverse order, where there is a processor for it."""
-    kept = folder()
+    cache = folder()
     helper = None
-    if kept is not None and (os.cpu_count() or 1) > 1 and _can_start():
+    if cache is not None and (os.cpu_count() or 1) > 1 and _can_start():
         with suppress(OSError):
-            helper = _start("help_from_the_end", kept)
+            helper = _start("help_from_the_end", cache)
     try:
         yield
     finally:

@@ -116,10 +116,10 @@ def given_events(query: AnyQuery, events: Any, schema: Schema) -> tuple[pa.Schem
     if on_spark(events):
         from kleene.spark.streams import one_input
 
-        numbered, given = one_input(events, declared, wanted)
-        return numbered.columns, None, schema_on(numbered.columns, given)
-    table, given = to_table(events, declared, wanted)
-    return table.schema, table, schema_on(table.schema, given)
+        numbered, known = one_input(events, declared, wanted)
+        return numbered.columns, None, schema_on(numbered.columns, known)
+    table, known = to_table(events, declared, wanted)
+    return table.schema, table, schema_on(table.schema, known)
 
 
 def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> Plan:

@@ -59,10 +59,10 @@ def _columns(queries: Sequence[AnyQuery], events: Any, declared: Schema) -> tupl
     if on_spark(events):
         from kleene.spark.streams import one_input
 
-        numbered, given = one_input(events, declared, wanted)
-        return numbered.columns, schema_on(numbered.columns, given)
-    table, given = to_table(events, declared, wanted)
-    return table.schema, schema_on(table.schema, given)
+        numbered, known = one_input(events, declared, wanted)
+        return numbered.columns, schema_on(numbered.columns, known)
+    table, known = to_table(events, declared, wanted)
+    return table.schema, schema_on(table.schema, known)
 
 
 def _routes(queries: Sequence[AnyBoundQuery], columns: pa.Schema | None, events: Any, settings: Settings) -> list[str]:

@@ -132,11 +132,11 @@ def _united(events: Iterable[pa.DataType]) -> list[pa.Field]:
 
 
 def _fresh(names: Iterable[str], taken: set[str], prefix: str) -> list[str]:
-    given = list(names)
+    old_names = list(names)
     new_names: list[str] = []
-    for name in given:
+    for name in old_names:
         new = name
-        while new in taken or new in new_names or (new != name and new in given):
+        while new in taken or new in new_names or (new != name and new in old_names):
             new = prefix + new
         new_names.append(new)
     return new_names

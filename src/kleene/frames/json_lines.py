@@ -100,8 +100,8 @@ def _line_by_line(data: bytes, strings: frozenset[str]) -> TextTable:
         index, raw = origins[place]
         bad.append(bad_line(index, lines[place], reason, raw))
     bad.sort(key=lambda row: row.line or 0)
-    kept = [line for place, line in enumerate(lines) if place not in misfits]
-    return TextTable(table, bad, lambda: kept, data)
+    good = [line for place, line in enumerate(lines) if place not in misfits]
+    return TextTable(table, bad, lambda: good, data)
 
 
 def _value(raw: bytes) -> tuple[Any, str]:
@@ -176,8 +176,8 @@ def _fitting_table(
     names = dict.fromkeys(name for place, row in enumerate(rows) if place not in misfits for name in row)
     for name in names:
         _find_misfits(name, rows, misfits)
-    kept = [row for place, row in enumerate(rows) if place not in misfits]
-    columns = {name: _column([row.get(name) for row in kept]) for name in names}
+    good = [row for place, row in enumerate(rows) if place not in misfits]
+    columns = {name: _column([row.get(name) for row in good]) for name in names}
     return _with_moments(pa.table(columns), strings), misfits
 
 

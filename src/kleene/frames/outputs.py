@@ -30,16 +30,16 @@ class Outputs(Generic[T]):
         """`Outputs(matches=3, timeouts=1, bad_rows=0)`: how many rows each has, where that is known without a run."""
         from kleene.frames.notebook import size_of
 
-        sizes = {name: size_of(result) for name, result in self._given()}
+        sizes = {name: size_of(result) for name, result in self._results()}
         said = [f"{name}={'…' if size is None else size}" for name, size in sizes.items()]
         return f"Outputs({', '.join(said)})"
 
     def _repr_html_(self) -> str:
         from kleene.frames.notebook import table_html
 
-        return "\n".join(table_html(name.replace("_", " "), result) for name, result in self._given())
+        return "\n".join(table_html(name.replace("_", " "), result) for name, result in self._results())
 
-    def _given(self) -> list[tuple[str, Any]]:
+    def _results(self) -> list[tuple[str, Any]]:
         """Its parts by name, without those that this query does not have."""
         named = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
         return [(name, result) for name, result in named if result is not None]

@@ -63,8 +63,8 @@ def _table(queries: Sequence[AnyQuery], schema: Schema, time: pa.DataType, *, ty
 def _binds(events: Any, queries: Sequence[AnyQuery], schema: Schema | None) -> bool:
     declared = declared_together(schema or Schema(), queries)
     try:
-        table, given = to_table(events, declared, reads(queries, declared))
-        bound_in_order(in_dependency_order(queries, declared), schema_on(table.schema, given))
+        table, known = to_table(events, declared, reads(queries, declared))
+        bound_in_order(in_dependency_order(queries, declared), schema_on(table.schema, known))
     except QueryError:
         return False
     return True

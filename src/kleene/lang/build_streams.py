@@ -106,15 +106,15 @@ class Streams:
 
     def fold_mark(self, items: list[Any]) -> tuple[Token, dict[str, Any]]:
         mark, *parts = items
-        given: dict[str, Any] = {"init": ()}
+        clauses: dict[str, Any] = {"init": ()}
         for kind, part, at in parts:
             if kind == "init":
-                given["init"] = (*given["init"], part)
-            elif kind in given:
+                clauses["init"] = (*clauses["init"], part)
+            elif kind in clauses:
                 raise SyntaxProblem(f"a fold has one {kind}", at, hint="`μ{step, condition, init x ↦ y}`")
             else:
-                given[kind] = part
-        return mark, given
+                clauses[kind] = part
+        return mark, clauses
 
     def fold_step(self, items: list[Any]) -> tuple[str, streams.Stream, Span]:
         at = span_of(items[0][0])
@@ -133,12 +133,12 @@ class Streams:
         return "init", items[0], items[0].span
 
     def fold(self, items: list[Any]) -> streams.Fold:
-        (mark, given), left, right, closing = items
-        step = given.get("step", streams.Carried(span=span_of(mark)))
-        condition = given.get("condition")
+        (mark, clauses), left, right, closing = items
+        step = clauses.get("step", streams.Carried(span=span_of(mark)))
+        condition = clauses.get("condition")
         at = place_of(mark, closing)
         below = tuple(each for each in (left, right, step, condition) if each is not None)
-        return build(streams.Fold, left, right, step, condition, given["init"], at=at, below=below)
+        return build(streams.Fold, left, right, step, condition, clauses["init"], at=at, below=below)
 
     # Names
 

@@ -27,9 +27,9 @@ def parser(grammar: Path, *, start: Sequence[str], builder: lark.Transformer[lar
     text = _SHARED.read_text(encoding="utf-8") + grammar.read_text(encoding="utf-8")
     name = f"{grammar.name}-{_digest(repr((text, tuple(start), lark.__version__)).encode())}.json"
     for folder in _folders():
-        kept = _read(folder / name)
-        if kept is not None:
-            return _loaded(kept, builder)
+        saved = _read(folder / name)
+        if saved is not None:
+            return _loaded(saved, builder)
     lalr = lark.Lark(text, parser="lalr", start=list(start), transformer=builder, maybe_placeholders=True)
     content = _content(lalr)
     for folder in _folders():
@@ -54,17 +54,17 @@ def _content(lalr: lark.Lark) -> bytes:
 
 
 def _loaded(content: bytes, builder: lark.Transformer[lark.Token, Any]) -> lark.Lark:
-    kept = json.loads(content)
-    tables = kept["data"]["parser"]["parser"]
+    saved = json.loads(content)
+    tables = saved["data"]["parser"]["parser"]
     tables["tokens"] = _numbered(tables["tokens"])
     tables["states"] = {state: _numbered(actions) for state, actions in _numbered(tables["states"]).items()}
     load: Callable[..., lark.Lark] = lark.Lark._load_from_dict  # as Lark's own stand-alone parsers do
-    return load(kept["data"], _numbered(kept["memo"]), transformer=builder)
+    return load(saved["data"], _numbered(saved["memo"]), transformer=builder)
 
 
-def _numbered(kept: Mapping[str, Any]) -> dict[int, Any]:
+def _numbered(memo: Mapping[str, Any]) -> dict[int, Any]:
     """The memo with integer keys, which JSON turned into strings."""
-    return {int(number): value for number, value in kept.items()}
+    return {int(number): value for number, value in memo.items()}
 
 
 # A file holds the digest of its content on the first line, then the content.

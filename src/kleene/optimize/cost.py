@@ -160,7 +160,7 @@ class CostModel:
         output = Flow(min(pairs * ordered * share, MOST), left.size + right.size)
         cost += self._looking(tried, len(node.tests)) + weights.output * output.card
         if weights.record:
-            cost += self._kept((node.left, node.right), (left, right))
+            cost += self._storing((node.left, node.right), (left, right))
         return Estimate(tried, output, cost)
 
     def _union(self, node: UnionNode, flows: tuple[Flow, ...]) -> Estimate:
@@ -169,7 +169,7 @@ class CostModel:
         size = sum(flow.card * flow.size for flow in flows) / tried
         output = Flow(tried * self.known.of_all(node.tests), size)
         cost = self._looking(tried, len(node.tests)) + self.weights.output * output.card
-        return Estimate(tried, output, cost + self._kept(node.parts, flows))
+        return Estimate(tried, output, cost + self._storing(node.parts, flows))
 
     def _group(self, node: GroupNode, flow: Flow) -> Estimate:
         """KSEQ goes through the members in its gap; each gap of a record of k events is 1/k of the window long."""
@@ -204,7 +204,7 @@ class CostModel:
     def _testing(self, records: float, tests: int) -> float:
         return self.weights.input * self.weights.predicate * records * tests
 
-    def _kept(self, nodes: Iterable[trees.Node], flows: Iterable[Flow]) -> float:
+    def _storing(self, nodes: Iterable[trees.Node], flows: Iterable[Flow]) -> float:
         """The cost of storing the records of those children that are inner nodes."""
         cards = (flow.card for node, flow in zip(nodes, flows, strict=True) if not isinstance(node, LeafNode))
         return self.weights.record * sum(cards)

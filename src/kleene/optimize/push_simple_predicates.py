@@ -16,15 +16,15 @@ def push_simple_predicates(plan: SequencePlan | AutomatonPlan, query: BoundQuery
 def _to_scans(plan: SequencePlan) -> SequencePlan:
     names = [scan.component.variable for scan in plan.scans]
     masks = {name: list(scan.mask) for name, scan in zip(names, plan.scans, strict=True)}
-    kept = []
+    others = []
     for clause in plan.after:
         alone = variables(clause)
         if len(alone) == 1 and alone <= set(names):
             masks[next(iter(alone))].append(clause)
         else:
-            kept.append(clause)
+            others.append(clause)
     scans = tuple(replace(scan, mask=tuple(masks[name])) for name, scan in zip(names, plan.scans, strict=True))
-    return replace(plan, scans=scans, after=tuple(kept))
+    return replace(plan, scans=scans, after=tuple(others))
 
 
 def _to_edges(plan: AutomatonPlan) -> AutomatonPlan:

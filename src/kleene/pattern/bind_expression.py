@@ -114,13 +114,13 @@ class Scopes(Names):
 
     def plain_values(self, items: tuple[tree.Expression, ...], kind: ValueType) -> tuple[int, ...] | tuple[str, ...]:
         """The distinct values of a long IN; empty unless all items are constants of this type that fit it."""
-        given: object = [_plain(item) for item in items]
+        listed: object = [_plain(item) for item in items]
         if len(items) == 1 and isinstance(items[0], tree.Parameter) and not is_secret(items[0].name):
-            given = self.params.get(items[0].name)
+            listed = self.params.get(items[0].name)
         wanted = _IN_SETS.get(kind)
-        if not isinstance(given, list | tuple) or any(type(value) is not wanted for value in given):
+        if not isinstance(listed, list | tuple) or any(type(value) is not wanted for value in listed):
             return ()
-        values = dict.fromkeys(given)
+        values = dict.fromkeys(listed)
         fits = _are_whole if wanted is str else _fit_64_bits
         return tuple(values) if len(values) > _MANY_VALUES and fits(values) else ()
 

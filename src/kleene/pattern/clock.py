@@ -118,9 +118,9 @@ def _total(duration: tree.Duration, params: dict[str, object]) -> tuple[Fraction
     """The sum of the terms, in nanoseconds, ticks or events."""
     total, unit = Fraction(0), ""
     for term in duration.terms:
-        amount, given = _amount(term, params)
-        length = nanoseconds_in(given)
-        term_unit = given if length is None else "nanoseconds"
+        amount, own_unit = _amount(term, params)
+        length = nanoseconds_in(own_unit)
+        term_unit = own_unit if length is None else "nanoseconds"
         if unit not in ("", term_unit):
             raise BadDuration("ticks, events and time cannot be added", duration.span)
         total, unit = total + amount * (length or 1), term_unit
@@ -140,8 +140,8 @@ def _amount(term: tree.Quantity, params: dict[str, object]) -> tuple[Fraction, s
         try:
             inner = parse_duration(value)
         except QueryError as error:
-            given = "" if is_secret(name) else f": {value!r}"
-            raise BadParameter(f"parameter `:{name}` is no duration{given}", span) from error
+            shown = "" if is_secret(name) else f": {value!r}"
+            raise BadParameter(f"parameter `:{name}` is no duration{shown}", span) from error
         return _total(inner, {})
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value and abs(value) < 2**63:
         return Fraction(str(value)), term.unit

@@ -76,9 +76,9 @@ def _absorbed(clauses: _Clauses) -> _Clauses:
     """Drop a clause that contains another one: `p and (p or q)` is `p`."""
     if len(clauses) < 2 or sum(map(len, clauses)) > _MAX_LITERALS:
         return clauses
-    kept: dict[frozenset[Literal], dict[Literal, None]] = {}
+    distinct: dict[frozenset[Literal], dict[Literal, None]] = {}
     for clause in clauses:
-        kept.setdefault(frozenset(clause), clause)
-    if len(kept) > MAX_CLAUSES or all(len(clause) == 1 for clause in kept):
-        return list(kept.values())
-    return [clause for key, clause in kept.items() if not any(other < key for other in kept)]
+        distinct.setdefault(frozenset(clause), clause)
+    if len(distinct) > MAX_CLAUSES or all(len(clause) == 1 for clause in distinct):
+        return list(distinct.values())
+    return [clause for key, clause in distinct.items() if not any(other < key for other in distinct)]

@@ -85,25 +85,25 @@ class Schema:
         assign(self, "time", time)
         assign(self, "tie_breaker", tie_breaker)
         assign(self, "start", start)
-        assign(self, "types", MappingProxyType({name: _columns(given) for name, given in (types or {}).items()}))
+        assign(self, "types", MappingProxyType({name: _columns(entry) for name, entry in (types or {}).items()}))
         assign(
-            self, "classes", MappingProxyType({name: _class(name, given) for name, given in (classes or {}).items()})
+            self, "classes", MappingProxyType({name: _class(name, entry) for name, entry in (classes or {}).items()})
         )
         assign(self, "columns", None if columns is None else MappingProxyType(_columns(columns)))
         assign(self, "constant_type", constant_type)
         assign(self, "tick", tick)
         assign(self, "clock", self._clock(clock))
-        composite_types = {name: _columns(given) for name, given in (made_types or {}).items()}
+        composite_types = {name: _columns(entry) for name, entry in (made_types or {}).items()}
         assign(self, "made_types", MappingProxyType(composite_types))
         assign(self, "streams", tuple((name, tuple(columns)) for name, columns in streams))
         assign(self, "_key", self._make_key())
 
-    def _clock(self, given: Clock | None) -> Clock:
+    def _clock(self, clock: Clock | None) -> Clock:
         length = None if self.tick is None else tick_length(self.tick)
-        if given is not None and given.kind is not ClockKind.UNKNOWN:
+        if clock is not None and clock.kind is not ClockKind.UNKNOWN:
             # Timestamps have a resolution of their own: the tick of such a column is what DUR counts.
-            counted = length is not None and given.kind is ClockKind.TICKS
-            return Clock(given.kind, length if counted else given.nanoseconds, given.zoned)
+            counted = length is not None and clock.kind is ClockKind.TICKS
+            return Clock(clock.kind, length if counted else clock.nanoseconds, clock.zoned)
         kind = (self.columns or {}).get(self.time, ValueType.UNKNOWN)
         if kind is ValueType.INT or (kind is ValueType.UNKNOWN and length is not None):
             return Clock(ClockKind.TICKS, length)
@@ -266,7 +266,7 @@ class Schema:
 
     def declaring(self, declarations: Sequence[tree.Declaration]) -> Schema:
         """This schema changed by declarations; what they say goes before what it said."""
-        given: dict[str, Any] = {"types": dict(self.types), "classes": dict(self.classes)}
+        entries: dict[str, Any] = {"types": dict(self.types), "classes": dict(self.classes)}
         seen: dict[str, tree.Declaration] = {}
         sinks: set[str] = set()
         streamed: set[str] = set()
@@ -276,7 +276,7 @@ class Schema:
                 if streamed & said.keys():
                     raise BadDeclaration(f"`{min(streamed & said.keys())}` is declared twice", declaration.span)
                 streamed |= said.keys()
-                given.update(said)
+                entries.update(said)
                 continue
             if isinstance(declaration, tree.SinkDeclaration):
                 # Results go there: no event is of a sink's type.
@@ -289,14 +289,14 @@ class Schema:
                 raise BadDeclaration(f"`{declaration.name}` is declared twice", declaration.span)
             seen[declaration.name] = declaration
             if isinstance(declaration, tree.TypeDeclaration | tree.SourceDeclaration):
-                given["types"][declaration.name] = _declared_attributes(declaration)
+                entries["types"][declaration.name] = _declared_attributes(declaration)
             else:
-                given["classes"][declaration.name] = declaration
+                entries["classes"][declaration.name] = declaration
         if self.columns is None:
-            return _replaced(self, **given)
+            return _replaced(self, **entries)
         # The schema is filled in from data: it has the declarations already, and its clock is more exact than theirs.
-        given.pop("clock", None)
-        return _replaced(self, **given)
+        entries.pop("clock", None)
+        return _replaced(self, **entries)
 
 
 def is_private(column: str) -> bool:
@@ -305,8 +305,8 @@ def is_private(column: str) -> bool:
 
 
 def _replaced(schema: Schema, **changes: Any) -> Schema:
-    kept = {entry.name: getattr(schema, entry.name) for entry in fields(schema) if entry.init}
-    return Schema(**{**kept, **changes})
+    entries = {entry.name: getattr(schema, entry.name) for entry in fields(schema) if entry.init}
+    return Schema(**{**entries, **changes})
 
 
 def _stream_fields(declaration: tree.StreamDeclaration) -> dict[str, Any]:
@@ -317,18 +317,18 @@ def _stream_fields(declaration: tree.StreamDeclaration) -> dict[str, Any]:
         "start": declaration.start,
         "tie_breaker": declaration.tie_breaker,
     }
-    given = {name: value for name, value in named.items() if value is not None}
+    roles = {name: value for name, value in named.items() if value is not None}
     if declaration.time_type is not None:
         kind = _type_named(declaration.time_type, declaration)
         if kind is ValueType.INT:
-            given["clock"] = Clock(ClockKind.TICKS)
+            roles["clock"] = Clock(ClockKind.TICKS)
         elif kind in (ValueType.TIMESTAMP, ValueType.ZONED):
-            given["clock"] = Clock(ClockKind.TIMESTAMP, zoned=kind is ValueType.ZONED)
+            roles["clock"] = Clock(ClockKind.TIMESTAMP, zoned=kind is ValueType.ZONED)
         else:
             raise BadDeclaration("time is an int or a timestamp", declaration.span)
     if declaration.tick is not None:
-        given["tick"] = format_duration(declaration.tick)
-    return given
+        roles["tick"] = format_duration(declaration.tick)
+    return roles
 
 
 def _type_of_source(earlier: tree.Declaration, later: tree.Declaration) -> bool:
@@ -359,17 +359,17 @@ def _type_named(name: str, at: tree.Declaration | None = None) -> ValueType:
     return kind
 
 
-def _columns(given: ColumnTypes) -> Mapping[str, ValueType]:
-    if isinstance(given, Mapping):
-        return {name: kind if isinstance(kind, ValueType) else _type_named(kind) for name, kind in given.items()}
-    return dict.fromkeys(given, ValueType.UNKNOWN)
+def _columns(columns: ColumnTypes) -> Mapping[str, ValueType]:
+    if isinstance(columns, Mapping):
+        return {name: kind if isinstance(kind, ValueType) else _type_named(kind) for name, kind in columns.items()}
+    return dict.fromkeys(columns, ValueType.UNKNOWN)
 
 
-def _class(name: str, given: str | tree.ClassDeclaration) -> tree.ClassDeclaration:
-    if isinstance(given, tree.ClassDeclaration):
-        return given
-    types, predicate = parse_class(given)
-    return tree.ClassDeclaration(name, types, predicate, source=given)
+def _class(name: str, declared: str | tree.ClassDeclaration) -> tree.ClassDeclaration:
+    if isinstance(declared, tree.ClassDeclaration):
+        return declared
+    types, predicate = parse_class(declared)
+    return tree.ClassDeclaration(name, types, predicate, source=declared)
 
 
 def _sourced(declaration: tree.Declaration, text: str) -> tree.Declaration:

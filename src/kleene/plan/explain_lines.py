@@ -31,8 +31,8 @@ def _executor(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> Iterator
     on_stacks = isinstance(plan, SequencePlan)
     how = "every sequence is built from its last event back" if on_stacks else "each event is offered to the open runs"
     yield "executor", f"{STACKS if on_stacks else AUTOMATON}: {how}"
-    kept = "stacks" if on_stacks else "runs"
-    yield "partition", f"by {', '.join(plan.key)}: {kept} of different keys never meet" if plan.key else "none"
+    what = "stacks" if on_stacks else "runs"
+    yield "partition", f"by {', '.join(plan.key)}: {what} of different keys never meet" if plan.key else "none"
     yield from _places(plan) if isinstance(plan, SequencePlan) else _states(plan)
     yield "window", _window(plan, query)
 

@@ -112,8 +112,8 @@ def _below(node: Node, name: str, prefix: str, key: tuple[str, ...]) -> Iterator
 
 
 def _start(prefix: str, executor: str, key: tuple[str, ...]) -> str:
-    kept = [f"by {', '.join(key)}"] if key else []
-    return f"{prefix}start([{label([executor, *kept])}])"
+    partition = [f"by {', '.join(key)}"] if key else []
+    return f"{prefix}start([{label([executor, *partition])}])"
 
 
 def arrow(source: str, target: str, texts: Iterable[str], sign: str = "-->") -> str:

@@ -91,11 +91,12 @@ class StatePlan:
     def without(self, clauses: Container[Clause]) -> StatePlan:
         """These are tested elsewhere, or not at all."""
 
-        def kept(tests: tuple[Clause, ...]) -> tuple[Clause, ...]:
+        def remaining(tests: tuple[Clause, ...]) -> tuple[Clause, ...]:
             return tuple(clause for clause in tests if clause not in clauses)
 
-        begin, take = Edge(self.begin.mask, kept(self.begin.tests)), Edge(self.take.mask, kept(self.take.tests))
-        return StatePlan(self.component, begin, take, kept(self.proceed))
+        begin = Edge(self.begin.mask, remaining(self.begin.tests))
+        take = Edge(self.take.mask, remaining(self.take.tests))
+        return StatePlan(self.component, begin, take, remaining(self.proceed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,8 +96,8 @@ def reference_match(
     >>> [match.bindings for match in reference_match(rows, "PATTERN SEQ(A a, B b) WITHIN 2").matches]
     [{'a': 0, 'b': 1}]
     """
-    given = [query] if isinstance(query, str | AnyQuery) else list(query)
-    queries = [item if isinstance(item, AnyQuery) else read_query(item, params=params) for item in given]
+    listed = [query] if isinstance(query, str | AnyQuery) else list(query)
+    queries = [item if isinstance(item, AnyQuery) else read_query(item, params=params) for item in listed]
     result = all_results(events, queries, schema=schema, limits=limits)[-1]
     if isinstance(result, StreamResult):
         raise UnknownKind("this query is one of streams", hint="`reference_stream` evaluates it")
@@ -118,8 +118,8 @@ def all_results(
     """Evaluate several queries, of patterns and of streams, those that make a stream before those that read it."""
     declared = declared_together(schema or Schema(), queries)
     order = in_dependency_order(queries, declared)
-    table, given = to_table(events, declared, reads(queries, declared))
-    known = schema_on(table.schema, given)
+    table, typed = to_table(events, declared, reads(queries, declared))
+    known = schema_on(table.schema, typed)
     primitive, bad = events_of(table, known)
     labels = table.column(STREAM).to_pylist() if known.streams else []
     composites: dict[str, list[ReferenceEvent]] = {}

@@ -44,14 +44,14 @@ def non_overlapping(query: BoundQuery, matches: list[Match], timeline: Reference
     """One match at a time per partition (SASE+ §2): the next one starts after the previous one has ended."""
     whole_stream = query.strategy is SelectionStrategy.STRICT_CONTIGUITY
     previous: dict[Any, Match] = {}
-    kept = []
+    selected = []
     for match in in_order(matches, timeline):
         key = None if whole_stream else match.key(timeline)
         if key in previous and not timeline.all_before(previous[key].events, match.events):
             continue
         previous[key] = match
-        kept.append(match)
-    return kept
+        selected.append(match)
+    return selected
 
 
 def timeouts(

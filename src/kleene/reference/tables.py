@@ -141,10 +141,10 @@ def _variable_column(component: Component, matches: list[Match], table: pa.Table
 
 def _returned_column(values: list[Any], table: pa.Table, kind: pa.DataType) -> pa.Array:
     """Values, or whole events: those of a variable, or such in a column of composite events."""
-    given = next((value for value in values if value is not None), None)
-    if isinstance(given, tuple):
+    sample = next((value for value in values if value is not None), None)
+    if isinstance(sample, tuple):
         return event_list_column(table, [[event.index for event in listed or ()] for listed in values], kind)
-    if isinstance(given, ReferenceEvent):
+    if isinstance(sample, ReferenceEvent):
         return event_column(table, [None if event is None else event.index for event in values], kind)
     return value_column(values, kind)
 

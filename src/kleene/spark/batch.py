@@ -60,17 +60,17 @@ def spark_outputs(
 
     Only where time must be cut are the times of the events looked at first.
     """
-    given = prepare(events, queries, schema=schema, several=several, settings=settings)
-    if given.settings.budget.policy is Policy.DROP_OLDEST:
+    prepared = prepare(events, queries, schema=schema, several=several, settings=settings)
+    if prepared.settings.budget.policy is Policy.DROP_OLDEST:
         _LOG.warning(
             "how many matches and partial matches are dropped over the budget is not shown here; "
             "a pipeline and `kleene.spark.batch_run` show it"
         )
-    nothing = given.nothing
-    timeouts = None if nothing.timeouts is None else given.output("timeouts", nothing.timeouts.schema)
-    dense = given.compressed_columns()
-    compressed = None if dense is None else given.output("compressed", dense)
-    return Outputs(given.output("matches", nothing.matches.schema), timeouts, given.bad_rows, compressed)
+    nothing = prepared.nothing
+    timeouts = None if nothing.timeouts is None else prepared.output("timeouts", nothing.timeouts.schema)
+    dense = prepared.compressed_columns()
+    compressed = None if dense is None else prepared.output("compressed", dense)
+    return Outputs(prepared.output("matches", nothing.matches.schema), timeouts, prepared.bad_rows, compressed)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def prepare(
 ) -> Prepared:
     """Bind queries to the columns of events, and divide these."""
     settings = settings or Settings()
-    streams, given, graph = bind(events, queries, schema=schema, several=several)
+    streams, declared, graph = bind(events, queries, schema=schema, several=several)
     bound = tuple(node.query for node in graph.in_order_given)
     numbered = united(streams)
     if numbered.frame.isStreaming:
@@ -196,11 +196,11 @@ def prepare(
     warn_of_reference(graph)
     compile_beside(numbered.frame.sparkSession)
     routes = _routes(bound, numbered.columns, settings, several=several)
-    good = numbered.where(why_bad(numbered, given).isNull())
+    good = numbered.where(why_bad(numbered, declared).isNull())
     # One table of several queries shows events whole, whatever they return.
     packed, parts = divide(good, bound, routes, settings.exchange, whole=several)
     return Prepared(
-        queries, bound, given, numbered, routes, packed, parts, graph, several, settings, stream_names(events)
+        queries, bound, declared, numbered, routes, packed, parts, graph, several, settings, stream_names(events)
     )
 
 
@@ -214,13 +214,13 @@ def bind(
     """The streams of events, what their columns mean, and the queries on these columns, which give their warnings."""
     declared = declared_together(schema or Schema(), queries)
     check_parameters(queries, declared)
-    streams, given = inputs(events, declared, reads(queries, declared))
+    streams, typed = inputs(events, declared, reads(queries, declared))
     columns = streams[0].columns
-    known = schema_on(columns, given)
+    known = schema_on(columns, typed)
     in_order = bound_in_order(in_dependency_order(queries, known), known)
     graph = QueryGraph.of(in_order, columns, streams=len(known.streams), several=several)
     report_warnings(node.query for node in graph.in_order_given)
-    return streams, given, graph
+    return streams, typed, graph
 
 
 def _routes(
@@ -241,8 +241,8 @@ def apart(matches: DataFrame) -> DataFrame:
     offered = matches.repartition(1).sortWithinPartitions(
         functions.col("end"), functions.col("start").desc(), functions.col(f"`{RANK}`")
     )
-    kept = [field for field in matches.schema if field.name != RANK]
-    return in_tasks(offered, Sent(chooser, names.index("start"), names.index("end")), StructType(kept))
+    columns = [field for field in matches.schema if field.name != RANK]
+    return in_tasks(offered, Sent(chooser, names.index("start"), names.index("end")), StructType(columns))
 
 
 def is_large(frame: DataFrame) -> bool:

@@ -23,8 +23,8 @@ def flat_frame(result: DataFrame) -> DataFrame:
     if not layout.has_events:
         return numbered.frame.select(*carried).toDF(*layout.names)
     places = [f"v{place}" for place in range(len(carried))]
-    kept = [column.alias(place) for column, place in zip(carried, places, strict=True)]
-    exploded = numbered.frame.select(*kept, functions.explode_outer(_events(numbered, layout)).alias("e"))
+    columns = [column.alias(place) for column, place in zip(carried, places, strict=True)]
+    exploded = numbered.frame.select(*columns, functions.explode_outer(_events(numbered, layout)).alias("e"))
     width = 2 + len(layout.event)
     return exploded.select(*places, *(functions.col("e").getField(f"e{place}") for place in range(width))).toDF(
         *layout.names

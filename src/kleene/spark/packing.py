@@ -96,16 +96,16 @@ class Slices:
 
 def pack(batches: Iterator[pa.RecordBatch], groups: Sequence[PackedGroup]) -> Iterator[pa.RecordBatch]:
     """Events as packed rows."""
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        held.append(batch)
+        waiting.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= _MOST_ROWS or size >= _MOST_BYTES:
-            yield from _packed(pa.Table.from_batches(held), groups)
-            held, rows, size = [], 0, 0
+            yield from _packed(pa.Table.from_batches(waiting), groups)
+            waiting, rows, size = [], 0, 0
     if rows:
-        yield from _packed(pa.Table.from_batches(held), groups)
+        yield from _packed(pa.Table.from_batches(waiting), groups)
 
 
 def packer(groups: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -174,8 +174,8 @@ class _Translation:
     type_name: str
     events: Numbered
 
-    def clauses(self, given: Iterable[Clause]) -> Column | None:
-        parts = [self._clause(clause) for clause in given]
+    def clauses(self, tests: Iterable[Clause]) -> Column | None:
+        parts = [self._clause(clause) for clause in tests]
         return _all(part for part in parts if part is not None)
 
     def _clause(self, clause: Clause) -> Column | None:
@@ -281,17 +281,17 @@ class _Translation:
 
 
 def _constant(value: Constant) -> _Translated | None:
-    given = value.value
-    if isinstance(given, bool):
-        return _Translated(functions.lit(given), ValueType.BOOL)
-    if isinstance(given, int) and value.type is ValueType.INT and -(2**63) <= given < 2**63:
-        return _Translated(functions.lit(given).cast("bigint"), ValueType.INT, exact=abs(given) <= _EXACT)
-    if isinstance(given, float):
-        return _Translated(functions.lit(given).cast("double"), ValueType.FLOAT)
-    if isinstance(given, str):
-        return _Translated(functions.lit(given), ValueType.STRING)
-    if value.type in (ValueType.TIMESTAMP, ValueType.ZONED) and isinstance(given, int):
-        return _moment(given, value.type)
+    constant = value.value
+    if isinstance(constant, bool):
+        return _Translated(functions.lit(constant), ValueType.BOOL)
+    if isinstance(constant, int) and value.type is ValueType.INT and -(2**63) <= constant < 2**63:
+        return _Translated(functions.lit(constant).cast("bigint"), ValueType.INT, exact=abs(constant) <= _EXACT)
+    if isinstance(constant, float):
+        return _Translated(functions.lit(constant).cast("double"), ValueType.FLOAT)
+    if isinstance(constant, str):
+        return _Translated(functions.lit(constant), ValueType.STRING)
+    if value.type in (ValueType.TIMESTAMP, ValueType.ZONED) and isinstance(constant, int):
+        return _moment(constant, value.type)
     return None
 
 

@@ -45,7 +45,7 @@ def one_run(places: Iterable[LockedPlace]) -> Iterator[None]:
     with ExitStack() as stack:
         # In one order for all runs: of two that want the same places one gets them all.
         for place in sorted(places, key=lambda place: place.name):
-            stack.enter_context(_held(place))
+            stack.enter_context(_lock(place))
         yield
 
 
@@ -55,7 +55,7 @@ def handed_on() -> tuple[int, ...]:
 
 
 @contextmanager
-def _held(place: LockedPlace) -> Iterator[None]:
+def _lock(place: LockedPlace) -> Iterator[None]:
     for file in _files(place):
         try:
             handle = _locked(file, place)
@@ -109,8 +109,8 @@ def _locked(path: Path, place: LockedPlace) -> int | None:
                 with suppress(OSError):
                     os.ftruncate(handle, 0)
                     os.write(handle, owner.encode())
-                kept, handle = handle, -1
-                return kept
+                lock, handle = handle, -1
+                return lock
             if locked is None:
                 return None
             if locked is False:

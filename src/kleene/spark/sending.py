@@ -16,12 +16,12 @@ from kleene.errors import WorkersWithoutKleene
 class Sent:
     """A function for tasks, as the call of a maker that runs on the worker.
 
-    maker   a function of a module, or a class, that is called there
-    given   what it is called with: plain data, since a worker without Kleene must be able to read it
+    maker       a function of a module, or a class, that is called there
+    arguments   what it is called with: plain data, since a worker without Kleene must be able to read it
     """
 
-    def __init__(self, maker: Callable[..., Any], *given: Any) -> None:
-        self._maker, self._given = f"{maker.__module__}:{maker.__qualname__}", given
+    def __init__(self, maker: Callable[..., Any], *arguments: Any) -> None:
+        self._maker, self._arguments = f"{maker.__module__}:{maker.__qualname__}", arguments
 
     def __call__(self, batches: Any) -> Any:
         """Never called: Spark looks at this signature, and a worker has what the maker returned in its place."""
@@ -30,13 +30,13 @@ class Sent:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         problem = WorkersWithoutKleene.of("{python}", "{problem}")
         # An empty line ends it: Spark goes on where its quotation ends.
-        return _arrival(), (self._maker, self._given, problem.render() + "\n")
+        return _arrival(), (self._maker, self._arguments, problem.render() + "\n")
 
 
 def _arrival() -> Callable[..., Any]:
     """The function that runs on a worker; as an inner one it is pickled with its code, not as a name of ours."""
 
-    def arrive(maker: str, given: tuple[Any, ...], complaint: str) -> Any:
+    def arrive(maker: str, arguments: tuple[Any, ...], complaint: str) -> Any:
         import sys
         from importlib import import_module
 
@@ -48,6 +48,6 @@ def _arrival() -> Callable[..., Any]:
         except ImportError as problem:
             said = complaint.replace("{python}", sys.executable).replace("{problem}", str(problem))
             raise RuntimeError(said) from None
-        return factory(*given)
+        return factory(*arguments)
 
     return arrive

@@ -24,8 +24,8 @@ _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 @contextmanager
 def settings_in_file(settings: Mapping[str, str]) -> Iterator[bool]:
     """Have `spark-submit` read these settings from a file; False where its arguments name another one already."""
-    given = os.environ.get(_ARGUMENTS)
-    words = shlex.split(given or _SHELL)
+    before = os.environ.get(_ARGUMENTS)
+    words = shlex.split(before or _SHELL)
     if any(word == _FILE or word.startswith(f"{_FILE}=") for word in words):
         yield False
         return
@@ -37,10 +37,10 @@ def settings_in_file(settings: Mapping[str, str]) -> Iterator[bool]:
         os.environ[_ARGUMENTS] = shlex.join(["--load-spark-defaults", _FILE, path, *words])
         yield True
     finally:
-        if given is None:
+        if before is None:
             os.environ.pop(_ARGUMENTS, None)
         else:
-            os.environ[_ARGUMENTS] = given
+            os.environ[_ARGUMENTS] = before
         with suppress(OSError):
             os.unlink(path)
 

@@ -21,14 +21,14 @@ def make_archive(target: Path) -> Path:
     """Write this installation of Kleene to a `.tar.gz` file."""
     package = Path(__file__).parents[1]
     kernels = package / "kernels" / "__pycache__"
-    kept = folder()
+    cache = folder()
     with tarfile.open(target, "w:gz") as archive:
         for path in sorted(package.rglob("*")):
             if path.is_file() and path.suffix not in _LEFT_OUT:
                 archive.add(path, Path("kleene") / path.relative_to(package))
-        if kept is not None and kept != kernels:
+        if cache is not None and cache != kernels:
             # Kept elsewhere here, they are looked for beside the sources there.
-            for path in sorted(kept.iterdir()):
+            for path in sorted(cache.iterdir()):
                 if path.suffix not in _LEFT_OUT:
                     archive.add(path, Path("kleene") / kernels.relative_to(package) / path.name)
     return target

@@ -95,12 +95,12 @@ def _by_length(times: Ints, count: int, around: int, tasks: int) -> list[int]:
 
 def _by_number(numbers: Mapping[int, int], cuts: list[int], least: int) -> list[int]:
     """Cuts between which there are at least so many events, given how many there are from cut to cut."""
-    bounds, held = [], 0
+    bounds, events = [], 0
     for place, cut in enumerate(cuts):
-        held += numbers.get(place, 0)
-        if held >= least:
+        events += numbers.get(place, 0)
+        if events >= least:
             bounds.append(cut)
-            held = 0
+            events = 0
     return bounds
 
 

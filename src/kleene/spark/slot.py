@@ -245,8 +245,8 @@ def _run(
 ) -> Iterator[OutputChunk]:
     rank = 0
     for batch, watermark in batches:
-        for node, given in graph.finish(batch) if watermark is None else graph.process(batch, watermark):
-            for chunk in output_chunks(work, node, given):
+        for node, outputs in graph.finish(batch) if watermark is None else graph.process(batch, watermark):
+            for chunk in output_chunks(work, node, outputs):
                 yield _ranked(chunk, part, rank)
                 rank += chunk.number
     for number, dropped in graph.dropped.items():
@@ -279,10 +279,10 @@ def _in_one_table(work: TaskContext, chunk: OutputChunk) -> OutputChunk:
     return chunk._replace(query=0, rows=rows)
 
 
-def output_chunks(work: TaskContext, node: QueryNode, given: EngineOutputs) -> Iterator[OutputChunk]:
+def output_chunks(work: TaskContext, node: QueryNode, outputs: EngineOutputs) -> Iterator[OutputChunk]:
     """The outputs of a query in one step, in its own tables or in those of all queries."""
     for kind in ("matches", "timeouts", "compressed"):
-        rows: pa.Table | None = getattr(given, kind)
+        rows: pa.Table | None = getattr(outputs, kind)
         if rows is not None and rows.num_rows:
             chunk = OutputChunk(node.number, kind, rows.num_rows, rows)
             yield _in_one_table(work, chunk) if work.several else chunk

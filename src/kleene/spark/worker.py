@@ -66,41 +66,41 @@ def task_spec(
     }
 
 
-def task(given: TaskSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def task(spec: TaskSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark calls with the packed events of a task, by slot and then by time."""
 
     def on_packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return run(given, batches)
+        return run(spec, batches)
 
     return on_packed
 
 
-def run(given: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The output of the queries on some slots."""
-    work = work_from(given)
-    returned = None if given["returned"] is None else _arrow_schema(given["returned"])
+    work = work_from(spec)
+    returned = None if spec["returned"] is None else _arrow_schema(spec["returned"])
     try:
         with without_repeated_warnings():
             for slot, pieces in unpack(batches):
                 for chunk in slot_outputs(work, slot, pieces):
                     if returned is None:
                         yield from _enveloped(chunk)
-                    elif chunk.kind == given["output"] and chunk.query == 0 and chunk.rows is not None:
+                    elif chunk.kind == spec["output"] and chunk.query == 0 and chunk.rows is not None:
                         yield from fitted(chunk.rows, returned).to_batches(_MOST_ROWS)
     except KleeneError as error:
         # Spark passes on the text of the traceback, in which our own frames would only hide the message.
         raise error.with_traceback(None) from None
 
 
-def work_from(given: TaskSpec) -> TaskContext:
+def work_from(spec: TaskSpec) -> TaskContext:
     """The queries, columns and slots that a task spec describes."""
     return TaskContext(
-        [read_query(**described) for described in given["queries"]],
-        schema_from(given["schema"]),
-        _arrow_schema(given["columns"]),
-        [_part(plain) for plain in given["parts"]],
-        several=given["several"],
-        settings=from_plain(given["settings"]),
+        [read_query(**described) for described in spec["queries"]],
+        schema_from(spec["schema"]),
+        _arrow_schema(spec["columns"]),
+        [_part(plain) for plain in spec["parts"]],
+        several=spec["several"],
+        settings=from_plain(spec["settings"]),
     )
 
 

@@ -23,8 +23,8 @@ def table_outputs(
 ) -> Outputs[pa.Table]:
     """The outputs of one query, or of several in one table."""
     declared = declared_together(schema or Schema(), queries)
-    table, given = to_table(events, declared, reads(queries, declared))
-    results = all_results(table, queries, schema=given)
+    table, known = to_table(events, declared, reads(queries, declared))
+    results = all_results(table, queries, schema=known)
     whole = with_composites(results, table)
     matches = many_table(results, whole) if several else any_table(results[0], whole)
     late = [

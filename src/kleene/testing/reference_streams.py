@@ -36,8 +36,8 @@ def reference_stream(
     [{'start': 1, 'end': 2, 'a': {'price': 10}, 'b': {'price': 19}}]
     """
     parsed = query if isinstance(query, StreamQuery) else StreamQuery(query, params=dict(params or {}))
-    table, given = to_table(events, (schema or Schema()).declaring(parsed.tree.declarations))
-    known = schema_on(table.schema, given)
+    table, typed = to_table(events, (schema or Schema()).declaring(parsed.tree.declarations))
+    known = schema_on(table.schema, typed)
     bound = parsed.bind(known)
     primitive, _ = events_of(table, known)
     timeline = ReferenceTimeline.of(primitive, known, table.column_names)

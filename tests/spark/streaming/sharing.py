@@ -72,7 +72,7 @@ class ManyProcessor(SlotProcessor):
         if slot == NOBODY:
             return
         number, own = divmod(slot, ROOM)
-        self._given = self._errands[number]
+        self._task_spec = self._errands[number]
         try:
             for frame in super()._called(own, *given, **named):
                 frame["query"] += number * ROOM

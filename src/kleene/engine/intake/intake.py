@@ -39,7 +39,7 @@ class Intake:
         self.passed: Passed | None = None
         self._tells_closing = query.counts_events and query.schema.start is None and query.timeouts is not None
 
-    def arrived(self, table: pa.Table, step: int, held: EventStore) -> tuple[EventBatch, int]:
+    def arrived(self, table: pa.Table, step: int, store: EventStore) -> tuple[EventBatch, int]:
         """The events of a table that some component could use, and the step that comes after it."""
         schema = self._query.schema
         order = order_of(table, schema)
@@ -53,7 +53,7 @@ class Intake:
         numbers |= {name: later[id(numbers[name])] for name in ("step", "left", "right")}
         if schema.start is not None:
             # An event that began before this table is not after held events that ended since it began.
-            numbers["left"] = held.first_steps(numbers["start"], numbers["left"])
+            numbers["left"] = store.first_steps(numbers["start"], numbers["left"])
         if self.counts_all:
             numbers |= self._counted(table, rows, numbers, names, codes)
             if self._tells_closing:

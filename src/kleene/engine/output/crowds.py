@@ -67,17 +67,17 @@ def drop_oldest(
 ) -> list[Completed]:
     """Keep the matches of as many starts, the latest ones, as the budget allows; of one start, as many as it allows."""
     most = accounts.matches_per_event
-    kept = [replace(each, lowest=each.lowest.copy(), most=each.most.copy()) for each in completed]
+    dropping = [replace(each, lowest=each.lowest.copy(), most=each.most.copy()) for each in completed]
     for crowd in crowded:
         low = _latest(completed, crowd, most, time)
         left = most
-        for each, places in zip(kept, crowd.places, strict=True):
+        for each, places in zip(dropping, crowd.places, strict=True):
             each.lowest[places] = np.maximum(each.lowest[places], low)
             for place, count in zip(places.tolist(), counts_of(each.take(places), time), strict=True):
                 each.most[place] = min(count, left)
                 left -= min(count, left)
         accounts.dropped_matches += crowd.count - (most - left)
-    return [each.take(np.flatnonzero(each.most > 0)) for each in kept]
+    return [each.take(np.flatnonzero(each.most > 0)) for each in dropping]
 
 
 def _latest(completed: Sequence[Completed], crowd: Crowd, most: int, time: Timeline) -> int:

@@ -38,14 +38,14 @@ class Snapshot:
     rows: int
     step: int
     waiting: pa.Table | None
-    held: HeldEvents | None
+    events: HeldEvents | None
 
 
 def to_bytes(state: Snapshot) -> bytes:
-    held = state.held
-    tables = [state.waiting] if held is None else [state.waiting, held.rows, held.numbers]
-    if held is not None and held.past is not None:
-        tables.append(held.past)
+    events = state.events
+    tables = [state.waiting] if events is None else [state.waiting, events.rows, events.numbers]
+    if events is not None and events.past is not None:
+        tables.append(events.past)
     description = {
         "digest": state.digest.hex(),
         "meaning": state.meaning,
@@ -61,10 +61,10 @@ def from_bytes(data: bytes, digest: bytes, meaning: Mapping[str, Any]) -> Snapsh
     said, tables = unpack(data, digest, meaning, _PARTS)
     if len(tables) not in (1, 3, 4):
         raise BadSnapshot("this snapshot is not what an engine keeps: it does not say what it holds")
-    held = None
+    events = None
     if len(tables) > 1:
         rows, numbers, *past = tables[1:]
         if rows is None or numbers is None or None in past:
             raise BadSnapshot("this snapshot is not what an engine keeps: it has a part without a table")
-        held = HeldEvents(rows, numbers, *past)
-    return Snapshot(digest, said["meaning"], said["watermark"], said["rows"], said["step"], tables[0], held)
+        events = HeldEvents(rows, numbers, *past)
+    return Snapshot(digest, said["meaning"], said["watermark"], said["rows"], said["step"], tables[0], events)

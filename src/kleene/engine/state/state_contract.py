@@ -95,28 +95,28 @@ def check_events(
 
 def check_state(state: Snapshot, query: BoundQuery) -> None:
     """Refuse a state that no engine of this query can have been in."""
-    waiting, held = state.waiting, state.held
+    waiting, events = state.waiting, state.events
     _require(0 <= state.step <= state.rows <= _GREATEST // 2, "time has made more steps than rows came in")
     _require(state.watermark is None or _LEAST <= state.watermark <= _GREATEST, "its watermark does not fit 64 bits")
     if waiting is not None:
         _check_rows(waiting, "the events that wait", state, query, earliest=state.watermark)
-    if held is None:
+    if events is None:
         _require(not state.step or waiting is not None, "time has passed, and no event came")
         return
     _require(waiting is not None, "events are held, and none ever waited")
     assert waiting is not None
-    _require(held.rows.schema.equals(waiting.schema), "the events held have other columns than those that wait")
-    _check_rows(held.rows, "the events held", state, query)
-    size = held.rows.num_rows
+    _require(events.rows.schema.equals(waiting.schema), "the events held have other columns than those that wait")
+    _check_rows(events.rows, "the events held", state, query)
+    size = events.rows.num_rows
     _require(size + waiting.num_rows <= state.rows, "there are more events than rows came in")
-    end = integers(held.rows.column(query.schema.time))
+    end = integers(events.rows.column(query.schema.time))
     # Later events end at the watermark or after it, so every event held must end before it.
     passed = not size or (state.watermark is not None and int(end.max()) < state.watermark)
     _require(passed, "time has not passed the events held, or has ended: nothing comes after `finish`")
-    _check_numbers(_numbers(held, query, size), end, state, query)
-    _require((held.past is not None) is keeps_past(query), "it must say of the past what its query asks for")
-    if held.past is not None:
-        _check_past(held.past, held.rows.schema, state, query)
+    _check_numbers(_numbers(events, query, size), end, state, query)
+    _require((events.past is not None) is keeps_past(query), "it must say of the past what its query asks for")
+    if events.past is not None:
+        _check_past(events.past, events.rows.schema, state, query)
 
 
 def _check_rows(rows: pa.Table, what: str, state: Snapshot, query: BoundQuery, *, earliest: int | None = None) -> None:
@@ -133,9 +133,9 @@ def _check_rows(rows: pa.Table, what: str, state: Snapshot, query: BoundQuery, *
             _require((greatest or 0) <= _GREATEST, f"column `{name}` holds integers beyond 64 bits")
 
 
-def _numbers(held: HeldEvents, query: BoundQuery, size: int) -> Mapping[str, Ints]:
+def _numbers(events: HeldEvents, query: BoundQuery, size: int) -> Mapping[str, Ints]:
     names = [*kept_numbers(query.schema), *(count_columns() if counts_all(query) else []), "frontier"]
-    numbers = held.numbers
+    numbers = events.numbers
     # Which executors a plan has is not known here; each has both columns or none.
     drops = [drop_columns(place) for place in range(MAX_ALTERNATIVES)]
     names += [name for pair in drops if numbers.column_names.count(pair[0]) for name in pair]

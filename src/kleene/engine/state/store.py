@@ -74,7 +74,7 @@ class EventStore:
         self._events = [Growing(array[:, :0]) for array in columns.events]
         self._chunks = [empty_table(rows.schema)]
         self._whole: pa.Table | None = None
-        self._kept = kept_numbers(schema)
+        self._stored = kept_numbers(schema)
         names = [name for name in ("partition", *ORDERED) if name not in self._same]
         self._growing = {name: Growing(np.zeros(0, np.int64)) for name in names}
         self.size = 0
@@ -110,14 +110,14 @@ class EventStore:
     def first_steps(self, times: Ints, others: Ints) -> Ints:
         """[time]: the step of the first event held that ends then or later; without one, the step in `others`."""
         places = np.searchsorted(self._growing["end"].used, times)
-        held = np.flatnonzero(places < self.size)
+        known = np.flatnonzero(places < self.size)
         steps = others.copy()
-        steps[held] = self.step[places[held]]
+        steps[known] = self.step[places[known]]
         return steps
 
     def numbers(self, places: Ints) -> dict[str, Ints]:
         """The arrays of some events that cannot be computed from their rows."""
-        return {name: self._growing[name].used[places] for name in self._kept}
+        return {name: self._growing[name].used[places] for name in self._stored}
 
     def restored(self, numbers: Mapping[str, Ints]) -> dict[str, Ints]:
         """All arrays: these, and those that are equal to one of them and were not kept."""

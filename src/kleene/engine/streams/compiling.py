@@ -199,8 +199,8 @@ class _Compiler:
         key = equality(clause)
         if key is None:
             return False
-        held, attribute = key
-        cell, column = layout.cells[held], layout.column_of(attribute)
+        cell_name, attribute = key
+        cell, column = layout.cells[cell_name], layout.column_of(attribute)
         if (cell.type, cell.step) != (column.type, column.step) or column.place < 0:
             return False
         if column.type is not ValueType.FLOAT:

@@ -119,12 +119,12 @@ class StreamEngine(AlgebraEngine):
             return
         if now is not None:
             pool.expire(now)
-        kept = InstancePool(pool.stream)
+        tidied = InstancePool(pool.stream)
         for state, layout in enumerate(pool.stream.cells[:-1]):
             cells, states = pool.rows(state)
-            kept.put(state, *moved(cells, states, layout, pool.values, kept.values))
-        kept.counts[:] = pool.counts
-        self._pool, self._tidied = kept, kept.values.strings.size + kept.values.others.size
+            tidied.put(state, *moved(cells, states, layout, pool.values, tidied.values))
+        tidied.counts[:] = pool.counts
+        self._pool, self._tidied = tidied, tidied.values.strings.size + tidied.values.others.size
 
     # What is held
 

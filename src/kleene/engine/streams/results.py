@@ -41,9 +41,9 @@ def result_table(
         known[LAST_TIE] = tie_column(cells[:, kernel.END_TIE], kind)
     types = attribute_types(query.root, columns)
     attributes: dict[AttributeName, pa.Array] = {}
-    for place, (name, held) in enumerate(layout.kinds.items(), kernel.FIRST_VALUE):
+    for place, (name, value_kind) in enumerate(layout.kinds.items(), kernel.FIRST_VALUE):
         own = np.ascontiguousarray(cells[:, place])
-        attributes[name] = values.to_arrow(own, results.states[:, place], held, types[name])
+        attributes[name] = values.to_arrow(own, results.states[:, place], value_kind, types[name])
     folds = _folds(query, [*known.values(), *attributes.values()], len(cells))
     known["match_id"] = ids_of(folds)
     known["query"] = constant(query.name, len(cells))

@@ -64,8 +64,8 @@ def from_bytes(data: bytes, query: BoundStreamQuery, plan: StreamPlan, meaning: 
         _require(len(instances) == len(plan.states) and None not in instances, "it lacks the instances of a state")
         named = [*(said["meaning"] or {}).get("columns", {})]
         check_events(waiting, query.schema, "the events that wait", named=named, earliest=said["watermark"])
-    kept = [table for table in instances if table is not None]
-    return StreamSnapshot(query.digest, said["meaning"], said["watermark"], said["rows"], waiting, kept)
+    of_states = [table for table in instances if table is not None]
+    return StreamSnapshot(query.digest, said["meaning"], said["watermark"], said["rows"], waiting, of_states)
 
 
 # Instances -----------------------------------------------------------------------------------------------------------
@@ -118,12 +118,12 @@ def _schema(layout: CellLayout) -> pa.Schema:
 def _value_fields(layout: CellLayout) -> list[pa.Field]:
     """Attributes by number: their names may be anything."""
     return [
-        pa.field(str(number), layout.types[name] if kind.type in FOREIGN else _kept_type(kind))
+        pa.field(str(number), layout.types[name] if kind.type in FOREIGN else _stored_type(kind))
         for number, (name, kind) in enumerate(layout.kinds.items())
     ]
 
 
-def _kept_type(kind: ValueKind) -> pa.DataType:
+def _stored_type(kind: ValueKind) -> pa.DataType:
     """As what a cell is kept; moments and lengths of time as their steps."""
     if kind.type is ValueType.STRING:
         return pa.string()

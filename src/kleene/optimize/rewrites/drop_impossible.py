@@ -57,15 +57,15 @@ class _Possible:
             return pattern
         if not isinstance(pattern, Disjunction):
             return type(pattern)(tuple(self.part(part, absent, present) for part in pattern.parts))
-        kept = []
+        possible = []
         for branch in pattern.parts:
             lacking = absent | (_names(pattern) - _names(branch))
             having = present | _always(branch)
             if not self.is_impossible(lacking, having):
-                kept.append(self.part(branch, lacking, having))
-        if not kept:
+                possible.append(self.part(branch, lacking, having))
+        if not possible:
             return pattern
-        return Disjunction(tuple(kept)) if len(kept) > 1 else kept[0]
+        return Disjunction(tuple(possible)) if len(possible) > 1 else possible[0]
 
     def is_impossible(self, absent: _Names, present: dict[str, Component]) -> bool:
         def has(attribute: Attribute) -> bool:

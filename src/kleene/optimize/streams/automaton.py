@@ -134,7 +134,7 @@ class _Builder:
     def _waiting(
         self,
         entering: Iterable[_Entering],
-        held: StreamSchema,
+        schema: StreamSchema,
         right: Node,
         condition: tuple[Clause, ...],
         composite: StreamSchema,
@@ -143,15 +143,15 @@ class _Builder:
         operations, source = chain(right)
         assert isinstance(source, StreamSource), "the right of a linear-plus expression is a base stream"
         formula, brought = self._input(operations, source)
-        own = {name: Attribute(*_held(name), kind) for name, kind in held.attributes}
+        own = {name: Attribute(*_overwritten(name), kind) for name, kind in schema.attributes}
         leaving = _Entering(len(self.states), formula, {**own, **brought}).typed(composite)
         tested = leaving.filtered(condition).condition
         alone = [clause for clause in tested if _is_of_event(clause)]
         waited_for = tuple(clause for clause in tested if clause not in alone)
         formula = self._joined(formula, alone)
         leaving = replace(leaving, formula=formula)
-        self.states.append(WaitingState(held, formula, waited_for, keys_of(waited_for)))
-        self.enter(leaving.source, held, entering)
+        self.states.append(WaitingState(schema, formula, waited_for, keys_of(waited_for)))
+        self.enter(leaving.source, schema, entering)
         return leaving
 
     def enter(self, target: int, schema: StreamSchema, entering: Iterable[_Entering]) -> None:
@@ -187,7 +187,7 @@ def _is_of_event(clause: Clause) -> bool:
     return all(isinstance(each, Attribute) and each.which is Which.SINGLE for each in references(clause))
 
 
-def _held(name: AttributeName) -> tuple[str, Which, str]:
+def _overwritten(name: AttributeName) -> tuple[str, Which, str]:
     return name[0], Which.OVERWRITTEN, name[1]
 
 

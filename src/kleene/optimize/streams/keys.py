@@ -22,7 +22,7 @@ def equality(clause: Clause) -> tuple[AttributeName, Attribute] | None:
     """The attribute of an instance and that of the event which a clause compares for equality."""
     match clause.literals:
         case (Comparison("=", Attribute() as left, Attribute() as right),) if left.type is right.type:
-            for held, brought in ((left, right), (right, left)):
-                if held.which is Which.OVERWRITTEN and brought.which is Which.SINGLE:
-                    return (held.variable, held.attribute), brought
+            for waiting, brought in ((left, right), (right, left)):
+                if waiting.which is Which.OVERWRITTEN and brought.which is Which.SINGLE:
+                    return (waiting.variable, waiting.attribute), brought
     return None

@@ -105,7 +105,7 @@ def _next(left: Node, right: Node, condition: tuple[Clause, ...]) -> Iterator[So
     pairs = list(_equalities(condition, right.schema))
     for one in linked(left):
         for other in linked(right):
-            if any(held in one.key and brought in other.key for held, brought in pairs):
+            if any(mine in one.key and brought in other.key for mine, brought in pairs):
                 merged = _merged([one, other])
                 if merged is not None:
                     yield SourceKeys(merged, (one.key - frozenset(right.schema.names)) | other.key)
@@ -119,10 +119,10 @@ def _fold(node: Fold) -> Iterator[SourceKeys]:
         begun = one.key | {name for name, value in node.init if _plain(value) in one.key}
         for other in linked(node.right):
             # What has the key before every round, and after it.
-            held = begun
-            while not held <= (after := _after(reversed(operations), (held - names) | other.key)):
-                held = held & after
-            if any(mine in held and brought in other.key for mine, brought in pairs):
+            lasting = begun
+            while not lasting <= (after := _after(reversed(operations), (lasting - names) | other.key)):
+                lasting = lasting & after
+            if any(mine in lasting and brought in other.key for mine, brought in pairs):
                 merged = _merged([one, other])
                 if merged is not None:
                     yield SourceKeys(merged, after)
@@ -133,11 +133,13 @@ def _equalities(condition: tuple[Clause, ...], right: StreamSchema) -> Iterator[
     for clause in condition:
         match clause.literals:
             case (Comparison("=", Attribute() as left, Attribute() as other),) if left.type is other.type:
-                for held, brought in ((left, other), (other, left)):
+                for waiting, brought in ((left, other), (other, left)):
                     name = brought.variable, brought.attribute
-                    waits = held.which is Which.OVERWRITTEN or (held.variable, held.attribute) not in right.names
+                    waits = (
+                        waiting.which is Which.OVERWRITTEN or (waiting.variable, waiting.attribute) not in right.names
+                    )
                     if waits and brought.which is not Which.OVERWRITTEN and name in right.names:
-                        yield (held.variable, held.attribute), name
+                        yield (waiting.variable, waiting.attribute), name
 
 
 def _merged(parts: Iterable[SourceKeys]) -> dict[StreamSource, str] | None:

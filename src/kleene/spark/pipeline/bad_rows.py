@@ -8,11 +8,11 @@ from kleene.spark.pipeline.reading import Pipeline
 
 def check_limit(pipeline: Pipeline, rows: int, bad: int) -> None:
     """Whether there are more bad rows than the file allows."""
-    given = pipeline.model.bad_rows
-    limit = given.limit or 0
-    if given.policy == "keep" or bad <= (limit * rows if isinstance(limit, float) else limit):
+    settings = pipeline.model.bad_rows
+    limit = settings.limit or 0
+    if settings.policy == "keep" or bad <= (limit * rows if isinstance(limit, float) else limit):
         return
-    hint = f"they are in `{given.path}`" if given.path else "`[bad_rows] path` keeps them to look at"
+    hint = f"they are in `{settings.path}`" if settings.path else "`[bad_rows] path` keeps them to look at"
     message = f"{bad:,} of {rows:,} rows are bad, and at most {allowed(pipeline)} may be; nothing was matched"
     raise pipeline.sheet.error(BadRowLimit, message, ("bad_rows", "limit"), hint)
 

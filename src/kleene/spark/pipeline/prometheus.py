@@ -30,11 +30,11 @@ def _lines(totals: Totals, last: BatchMeasures | None) -> Iterator[str]:
     yield from _metric("dropped_total", "counter", "Matches and runs over a budget.", totals.done["dropped"])
     changes = totals.done["plan_changes"]
     yield from _metric("plan_changes_total", "counter", "Times that a slot went on with a better plan.", changes)
-    held = totals.held
-    yield from _metric("held_events", "gauge", "Events that are kept for open windows.", held["held"])
-    yield from _metric("runs", "gauge", "Open runs.", held["runs"])
-    yield from _metric("state_bytes", "gauge", "What engines hold in memory.", held["state_bytes"])
-    yield from _metric("kept_bytes", "gauge", "What is kept in the state store.", held["kept_bytes"])
+    sizes = totals.held
+    yield from _metric("held_events", "gauge", "Events that are kept for open windows.", sizes["held"])
+    yield from _metric("runs", "gauge", "Open runs.", sizes["runs"])
+    yield from _metric("state_bytes", "gauge", "What engines hold in memory.", sizes["state_bytes"])
+    yield from _metric("kept_bytes", "gauge", "What is kept in the state store.", sizes["kept_bytes"])
     if last is not None:
         yield from _of_last(last)
 

@@ -117,7 +117,7 @@ def _said(error: Any, sheet: TomlSource) -> PipelineError:
     """One of pydantic's errors in our words."""
     path, kind = _path(error["loc"], sheet), error["type"]
     where, key = _where(path), str(path[-1]) if path else ""
-    given = error.get("input")
+    written = error.get("input")
     if kind == "extra_forbidden":
         known = keys_of(PARTS[str(path[0])]) if len(path) > 1 and path[0] in PARTS else keys_of(PipelineModel)
         return sheet.error(UnknownKey, f"{where} has no key `{key}`", path, did_you_mean(key, known))
@@ -133,18 +133,18 @@ def _said(error: Any, sheet: TomlSource) -> PipelineError:
         # The words are quoted: 'parquet', 'csv' or 'json'
         words = [word for word in error["ctx"]["expected"].split("'") if word.isidentifier() and word != "or"]
         return sheet.error(
-            BadValue, f"`{given}` is no {key} of {where}", path, did_you_mean(str(given), words), value=True
+            BadValue, f"`{written}` is no {key} of {where}", path, did_you_mean(str(written), words), value=True
         )
     if kind == "string_pattern_mismatch":
-        return sheet.error(BadValue, f"`{given}` cannot be a {key}", path, _NAMES_HINT, value=True)
+        return sheet.error(BadValue, f"`{written}` cannot be a {key}", path, _NAMES_HINT, value=True)
     if kind.startswith("greater_than"):
         least = error["ctx"].get("ge", 0)
         return sheet.error(BadValue, f"`{key}` is at least {least}", path, value=True)
     if kind.startswith("less_than"):
         return sheet.error(BadValue, f"`{key}` is at most {error['ctx']['le']}", path, value=True)
     wanted = next((words for name, words in _WANTED.items() if kind.startswith(name)), "something else")
-    actual = next((words for python, words in _TOML_TYPES.items() if type(given) is python), "of another type")
-    shown = "" if is_secret(key) or not isinstance(given, str) else f" `{given}`"
+    actual = next((words for python, words in _TOML_TYPES.items() if type(written) is python), "of another type")
+    shown = "" if is_secret(key) or not isinstance(written, str) else f" `{written}`"
     return sheet.error(BadValue, f"`{key}` of {where} must be {wanted}, not {actual}{shown}", path, value=True)
 
 
@@ -188,32 +188,32 @@ def _settings(model: PipelineModel, sheet: TomlSource) -> Settings:
             raise sheet.error(
                 UnknownName, f"there is no rule `{rule}`", path, did_you_mean(rule, ALL_RULES), value=True
             )
-    given = model.settings.model_dump(exclude_none=True)
-    division = {field.name: given.pop(field.name) for field in fields(Exchange) if field.name in given}
+    plain = model.settings.model_dump(exclude_none=True)
+    division = {field.name: plain.pop(field.name) for field in fields(Exchange) if field.name in plain}
     stream = {} if model.stream is None else model.stream.model_dump(exclude_none=True, exclude=set(OF_RUNNING))
     budget = model.budget.model_dump(exclude_none=True)
-    return from_plain({**given, "budget": budget, "exchange": division, "stream": stream})
+    return from_plain({**plain, "budget": budget, "exchange": division, "stream": stream})
 
 
 def _schema(model: PipelineModel, sheet: TomlSource) -> Schema:
-    given = model.mapping
-    plain = given.model_dump(exclude={"types", "classes", "tick"})
+    mapping = model.mapping
+    plain = mapping.model_dump(exclude={"types", "classes", "tick"})
     # Each on its own first: their errors know no place in the file.
     alone: list[tuple[Path, dict[str, Any]]] = [
         *(
             (("types", name, column), {"types": {name: {column: kind}}})
-            for name, columns in given.types.items()
+            for name, columns in mapping.types.items()
             for column, kind in columns.items()
         ),
-        *((("classes", name), {"classes": {name: text}}) for name, text in given.classes.items()),
-        (("tick",), {"tick": given.tick}),
+        *((("classes", name), {"classes": {name: text}}) for name, text in mapping.classes.items()),
+        (("tick",), {"tick": mapping.tick}),
     ]
     for path, part in alone:
         try:
             Schema(**part)
         except KleeneError as error:
             raise sheet.error(BadValue, error.message, ("schema", *path), error.hint, value=True) from None
-    return Schema(**plain, types=given.types, classes=given.classes, tick=given.tick)
+    return Schema(**plain, types=mapping.types, classes=mapping.classes, tick=mapping.tick)
 
 
 def _queries(model: PipelineModel, sheet: TomlSource, folder: File) -> tuple[AnyQuery, ...]:

@@ -64,10 +64,10 @@ def _check_checkpoint(pipeline: Pipeline, targets: Sequence[Target]) -> None:
 
 def metrics_file(pipeline: Pipeline) -> File | None:
     """The file to which measures are added, if any; it is there now."""
-    given = entry_of(pipeline).metrics
-    if given is None:
+    path = entry_of(pipeline).metrics
+    if path is None:
         return None
-    file = pipeline.folder / given
+    file = pipeline.folder / path
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()

@@ -48,7 +48,7 @@ class StreamSinks:
     report: Report
     planned: PlannedBatches = field(default_factory=lambda: PlannedBatches(None))
     # What the memory sinks hold, by view and batch.
-    _held: dict[str, dict[int, pa.Table]] = field(default_factory=dict)
+    _tables: dict[str, dict[int, pa.Table]] = field(default_factory=dict)
 
     def claim(self, life: str) -> None:
         """Mark folders as this checkpoint's; one of another is refused, for numbers of batches begin anew there."""
@@ -124,10 +124,10 @@ class StreamSinks:
         writer.option("kafka.bootstrap.servers", brokers(target.sink)).option("topic", target.place).save()
 
     def _to_memory(self, frame: DataFrame, batch: int, target: Target) -> None:
-        held = self._held.setdefault(target.place, {})
-        held[batch] = frame.toArrow()
+        tables = self._tables.setdefault(target.place, {})
+        tables[batch] = frame.toArrow()
         # In one chunk: Spark loses the rows behind an empty one.
-        together = self.session.createDataFrame(pa.concat_tables(held.values()).combine_chunks())
+        together = self.session.createDataFrame(pa.concat_tables(tables.values()).combine_chunks())
         together.createOrReplaceTempView(target.place)
 
 

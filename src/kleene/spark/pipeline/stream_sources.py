@@ -49,7 +49,7 @@ def open_stream(session: SparkSession, pipeline: Pipeline, number: int) -> LiveS
         return LiveSource(source.name, frame, raw.schema)
 
 
-def _with_bad_rows(source: Mapped, pipeline: Pipeline, given: Source) -> DataFrame:
+def _with_bad_rows(source: Mapped, pipeline: Pipeline, entry: Source) -> DataFrame:
     nothing = functions.lit(None).cast("string")
     reason = nothing if source.reason is None else source.reason
     text = nothing if source.reason is None else functions.when(source.reason.isNotNull(), source.text)
@@ -60,7 +60,7 @@ def _with_bad_rows(source: Mapped, pipeline: Pipeline, given: Source) -> DataFra
         # What cannot be read must not move time on.
         columns[time] = functions.when(source.reason.isNull(), columns[time])
     chosen = [column.alias(ours) for ours, column in columns.items()]
-    along = zip((functions.lit(given.name), place, reason, text), ALONG, strict=True)
+    along = zip((functions.lit(entry.name), place, reason, text), ALONG, strict=True)
     return source.rows.select(*chosen, *(column.alias(name) for column, name in along))
 
 

@@ -94,15 +94,15 @@ def _target(pipeline: Pipeline, sink: Sink, number: int | None, query: str | Non
     if sink.kind == "console":
         return Target(sink, number, query, "")
     key = place_key(sink.kind)
-    given = getattr(sink, key) or ""
+    name = getattr(sink, key) or ""
     if query is not None:
-        given = given.replace(QUERY_PLACE, query if key != "table" else query.replace("-", "_"))
+        name = name.replace(QUERY_PLACE, query if key != "table" else query.replace("-", "_"))
     if key in _NAMES:
-        if not _NAMES[key].match(given) or (sink.kind == "memory" and "." in given):
+        if not _NAMES[key].match(name) or (sink.kind == "memory" and "." in name):
             path = ("sinks", number or 0, key)
-            raise pipeline.sheet.error(BadValue, f"`{given}` cannot be a {key}'s name", path, value=True)
-        return Target(sink, number, query, given)
-    place = placed(pipeline, given)
+            raise pipeline.sheet.error(BadValue, f"`{name}` cannot be a {key}'s name", path, value=True)
+        return Target(sink, number, query, name)
+    place = placed(pipeline, name)
     return Target(sink, number, query, place, local_file(place))
 
 

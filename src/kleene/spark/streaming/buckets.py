@@ -43,10 +43,10 @@ def counted(parts: Sequence[PlainPart], tasks: int | None) -> tuple[list[PlainPa
     return known, base
 
 
-def with_buckets(given: TaskSpec) -> TaskSpec:
+def with_buckets(task_spec: TaskSpec) -> TaskSpec:
     """The task spec with the slots that there are."""
-    parts, bad_slot = counted(given["parts"], state_tasks())
-    return {**given, "parts": parts, "bad_slot": bad_slot}
+    parts, bad_slot = counted(task_spec["parts"], state_tasks())
+    return {**task_spec, "parts": parts, "bad_slot": bad_slot}
 
 
 def stream_packer(

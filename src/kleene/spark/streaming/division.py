@@ -82,8 +82,8 @@ def divide_stream(
         base += slots
         say(own, route, slots)
     needed = columns_of(legs, events)
-    kept = reduce(or_, [bad, *(leg.wanted for leg in legs if leg.wanted is not None)])
-    events = events.where(above_watermark(events, schema, kept))
+    useful = reduce(or_, [bad, *(leg.wanted for leg in legs if leg.wanted is not None)])
+    events = events.where(above_watermark(events, schema, useful))
     chosen = [events.column(name) for name in needed]
     routed = [leg.routed.alias(f"g{number}") for number, leg in enumerate(legs)]
     aside = [functions.lit(0).alias("zero"), *_described(events, wrong, bad)]

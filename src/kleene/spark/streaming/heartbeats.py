@@ -195,9 +195,9 @@ class _Heartbeats(DataSource):
         return HeartbeatReader(Path(self.options["notes"]))
 
 
-def _offset(given: Any) -> Mapping[str, Any] | None:
+def _offset(offset: Any) -> Mapping[str, Any] | None:
     """An offset of ours; a checkpoint may have been begun when heartbeats were rows of Spark's `rate`."""
-    return given if isinstance(given, Mapping) and _BEAT in given else None
+    return offset if isinstance(offset, Mapping) and _BEAT in offset else None
 
 
 class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

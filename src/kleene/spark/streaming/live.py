@@ -60,12 +60,14 @@ class Live(OnEvents):
         *,
         several: bool = False,
     ) -> None:
-        self._events, self._given, self._schema, self._settings = events, queries, schema, settings
+        self._events, self._queries, self._schema, self._settings = events, queries, schema, settings
         self._several = several
         self._prepared = self._prepare(settings)
 
     def _prepare(self, settings: Settings) -> PreparedStream:
-        return prepare_stream(self._events, self._given, schema=self._schema, several=self._several, settings=settings)
+        return prepare_stream(
+            self._events, self._queries, schema=self._schema, several=self._several, settings=settings
+        )
 
     # As streams, one run of the queries each
 

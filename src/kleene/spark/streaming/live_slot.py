@@ -70,14 +70,14 @@ class LiveSlot:
 
     # One update
 
-    def update(self, rows: pa.Table | None, watermark: int | None, kept: Kept, pace: Pace) -> Iterator[OutputChunk]:
+    def update(self, rows: pa.Table | None, watermark: int | None, store: Kept, pace: Pace) -> Iterator[OutputChunk]:
         """Let time pass, then take in what came; nothing before the watermark is taken in."""
         matches = dropped = changes = 0
         if watermark is not None and watermark != self.page.watermark:
-            for node, given in self.graph.process(self._empty, watermark):
-                dropped += given.statistics.dropped
-                changes += given.statistics.plan_changes
-                for chunk in output_chunks(self.work, node, given):
+            for node, outputs in self.graph.process(self._empty, watermark):
+                dropped += outputs.statistics.dropped
+                changes += outputs.statistics.plan_changes
+                for chunk in output_chunks(self.work, node, outputs):
                     matches += chunk.number if chunk.kind == "matches" else 0
                     yield chunk
         arrived = self._empty if rows is None else rows
@@ -88,7 +88,7 @@ class LiveSlot:
             pass  # Time stands, so nothing is given.
         if late.num_rows:
             yield OutputChunk(self.part.queries[0], "late", late.num_rows, late)
-        self._save(fresh, watermark, kept, pace)
+        self._save(fresh, watermark, store, pace)
         duplicates = in_time.num_rows - fresh.num_rows
         yield self._measured(arrived.num_rows, late.num_rows, duplicates, matches, dropped, changes)
 
@@ -146,54 +146,54 @@ class LiveSlot:
 
     # What is kept
 
-    def _save(self, rows: pa.Table, watermark: int | None, kept: Kept, pace: Pace) -> None:
+    def _save(self, rows: pa.Table, watermark: int | None, store: Kept, pace: Pace) -> None:
         number = self.page.update + 1
         if number == 1:
-            kept.put(MEANING, 0, write_meanings(_meanings(self.work, self.part)))
+            store.put(MEANING, 0, write_meanings(_meanings(self.work, self.part)))
         passed = watermark if self.graph.replays_by_update and watermark != self.page.watermark else None
         if rows.num_rows or passed is not None:
             data = write_segment(rows, passed)
-            kept.put(SEGMENT, number, data)
+            store.put(SEGMENT, number, data)
             self._remember(number, len(data), rows)
         horizon = self.graph.horizon
         if horizon is None and self.log > max(sum(self.base.values()), _LEAST_LOG):
-            self._snapshot(kept)
+            self._snapshot(store)
             self.page = replace(self.page, based=number)
         elif horizon is not None and watermark is not None:
             while self.segments and _is_past(self.segments[0], watermark - horizon):
-                self._forget(self.segments.popleft(), kept)
+                self._forget(self.segments.popleft(), store)
         name = secrets.token_hex(8)
         self.page = replace(
             self.page,
             update=number,
             recent=self.page.recent_with(name),
             watermark=watermark if watermark is not None else self.page.watermark,
-            timer=self._timer(watermark, kept, pace),
+            timer=self._timer(watermark, store, pace),
         )
-        kept.set_page(self.page.to_bytes())
+        store.set_page(self.page.to_bytes())
 
-    def _snapshot(self, kept: Kept) -> None:
+    def _snapshot(self, store: Kept) -> None:
         while self.segments:
-            self._forget(self.segments.popleft(), kept)
+            self._forget(self.segments.popleft(), store)
         self.log = 0
         for number, data in self.graph.snapshots():
-            kept.remove(SNAPSHOT, number, self.base.get(number, 0))
-            kept.put(SNAPSHOT, number, data)
+            store.remove(SNAPSHOT, number, self.base.get(number, 0))
+            store.put(SNAPSHOT, number, data)
             self.base[number] = len(data)
 
-    def _forget(self, segment: Segment, kept: Kept) -> None:
-        kept.remove(SEGMENT, segment.number, segment.size)
+    def _forget(self, segment: Segment, store: Kept) -> None:
+        store.remove(SEGMENT, segment.number, segment.size)
 
-    def _timer(self, watermark: int | None, kept: Kept, pace: Pace) -> int | None:
+    def _timer(self, watermark: int | None, store: Kept, pace: Pace) -> int | None:
         # A slot to which nothing comes is woken once more: to forget what is of no use by then, and to say so.
         deadline = self.graph.deadline
         moment = self._expiry(watermark) if deadline is None else deadline
         wanted, was = None if moment is None else pace.timer(moment), self.page.timer
         if wanted != was:
             if was is not None:
-                kept.drop_timer(was)
+                store.drop_timer(was)
             if wanted is not None:
-                kept.set_timer(wanted)
+                store.set_timer(wanted)
         return wanted
 
     def _expiry(self, watermark: int | None) -> int | None:
@@ -207,7 +207,7 @@ class LiveSlot:
 
     # Coming back
 
-    def catch_up(self, page: SlotCheckpoint, kept: Kept) -> bool:
+    def catch_up(self, page: SlotCheckpoint, store: Kept) -> bool:
         """Take in what others have taken in since, if this slot is an earlier state of what is kept."""
         if page.name is not None and self.page.name == page.name:
             return True
@@ -216,7 +216,7 @@ class LiveSlot:
         if page.based > self.page.update:
             return False
         # An update without events has no segment; one that time has left behind is not missed.
-        missed = ((number, kept.get(SEGMENT, number)) for number in range(self.page.update + 1, page.update + 1))
+        missed = ((number, store.get(SEGMENT, number)) for number in range(self.page.update + 1, page.update + 1))
         self._replay([(number, data) for number, data in missed if data is not None], page)
         return True
 
@@ -246,18 +246,18 @@ class LiveSlot:
         self.page = page
 
     @staticmethod
-    def opened(work: TaskContext, part: SlotGroup, page: SlotCheckpoint, kept: Kept) -> LiveSlot:
+    def opened(work: TaskContext, part: SlotGroup, page: SlotCheckpoint, store: Kept) -> LiveSlot:
         """The slot, restored from the state that Spark keeps."""
-        meanings = kept.get(MEANING, 0) if page.update else None
+        meanings = store.get(MEANING, 0) if page.update else None
         if meanings is not None:  # otherwise an older Kleene kept it, which did not say
             check_meanings(meanings, _meanings(work, part))
-        snapshots = dict(kept.all(SNAPSHOT))
+        snapshots = dict(store.all(SNAPSHOT))
         if page.based and not set(part.queries) <= snapshots.keys():
             raise not_kept("a query has no snapshot, and its page says that one was taken")
         slot = LiveSlot(work, part, page, new_run(work, part, snapshots))
         slot.base = {number: len(data) for number, data in snapshots.items()}
         if page.update:
-            slot._replay(sorted(kept.all(SEGMENT)), page)
+            slot._replay(sorted(store.all(SEGMENT)), page)
         return slot
 
 

@@ -62,13 +62,13 @@ def prepare_stream(
 ) -> PreparedStream:
     """Bind queries to the columns of a stream, and divide its events."""
     settings = settings or Settings()
-    streams, given, graph = bind(events, queries, schema=schema, several=several)
+    streams, declared, graph = bind(events, queries, schema=schema, several=several)
     bound = tuple(node.query for node in graph.in_order_given)
     numbered = united(streams)
     check_runs(graph, settings)
     compile_beside(numbered.frame.sparkSession)
     known = bound[0].schema
-    wrong = why_bad(numbered, given)
+    wrong = why_bad(numbered, declared)
     wrong = functions.when(wrong.isNotNull(), wrong).when(
         beyond(numbered, known), f"`{known.time}` is beyond what a stream can tell; the schema's `tick` makes it finer"
     )
@@ -83,7 +83,7 @@ def prepare_stream(
     routes = stream_routes(bound, routes_of(bound, numbered.columns, settings.budget.policy))
     packed, parts, bad = divide_stream(timed, bound, routes, settings.exchange, wrong, whole=several)
     return PreparedStream(
-        queries, bound, given, timed, routes, packed, parts, graph, several, settings, stream_names(events), bad
+        queries, bound, declared, timed, routes, packed, parts, graph, several, settings, stream_names(events), bad
     )
 
 

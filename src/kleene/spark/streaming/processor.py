@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 _PIECE = 8 << 20
 
 
-def called(given: TaskSpec, slot: int, rows: Iterator[pd.DataFrame], watermark: int, kept: InSpark) -> Iterator[Any]:
+def called(
+    task_spec: TaskSpec, slot: int, rows: Iterator[pd.DataFrame], watermark: int, store: InSpark
+) -> Iterator[Any]:
     """The outputs of a slot for its rows and the time that has passed, as envelopes.
 
     watermark   in Spark's milliseconds
@@ -39,12 +41,12 @@ def called(given: TaskSpec, slot: int, rows: Iterator[pd.DataFrame], watermark: 
     blobs = [pa.py_buffer(blob) for frame in rows for blob in frame["events"]]
     try:
         with without_repeated_warnings():
-            if slot == given["bad_slot"]:
+            if slot == task_spec["bad_slot"]:
                 if not blobs:  # It keeps nothing, and is never woken.
                     raise _other_slots(slot + 1)
                 chunks: Iterable[OutputChunk] = map(_bad, map(from_bytes, blobs))
             else:
-                chunks = _updated(given, slot, blobs, watermark, kept)
+                chunks = _updated(task_spec, slot, blobs, watermark, store)
             for chunk in chunks:
                 yield from _envelopes(chunk, slot)
     except KleeneError as error:
@@ -53,14 +55,14 @@ def called(given: TaskSpec, slot: int, rows: Iterator[pd.DataFrame], watermark: 
 
 
 def _updated(
-    given: TaskSpec, slot: int, blobs: list[pa.Buffer], watermark: int, kept: InSpark
+    task_spec: TaskSpec, slot: int, blobs: list[pa.Buffer], watermark: int, store: InSpark
 ) -> Iterator[OutputChunk]:
-    work, pace = _work(_SpecKey(given))
+    work, pace = _work(_SpecKey(task_spec))
     part = work.part_of(slot)
-    live = _LIVE.slot(work, part, slot, kept)
+    live = _LIVE.slot(work, part, slot, store)
     tables = [named(from_bytes(blob), part, work.columns) for blob in blobs]
     rows = pa.concat_tables(tables) if tables else None
-    yield from live.update(rows, pace.watermark(watermark), kept, pace)
+    yield from live.update(rows, pace.watermark(watermark), store, pace)
     _LIVE.remember(live, slot)
 
 
@@ -137,17 +139,17 @@ class _Live:
     def __init__(self) -> None:
         self._slots: OrderedDict[tuple[str, int], LiveSlot] = OrderedDict()
 
-    def slot(self, work: TaskContext, part: SlotGroup, slot: int, kept: InSpark) -> LiveSlot:
+    def slot(self, work: TaskContext, part: SlotGroup, slot: int, store: InSpark) -> LiveSlot:
         """The slot as Spark keeps it; it is not here until it is remembered, for what fails half-way stands nowhere."""
         serves = serves_of(work, part)
-        data = kept.page()
+        data = store.page()
         if data is None:
-            return LiveSlot.opened(work, part, new_page(serves), kept)
+            return LiveSlot.opened(work, part, new_page(serves), store)
         page = SlotCheckpoint.from_bytes(data, serves)
         live = self._slots.pop((page.life, slot), None)
-        if live is not None and live.work is work and live.catch_up(page, kept):
+        if live is not None and live.work is work and live.catch_up(page, store):
             return live
-        return LiveSlot.opened(work, part, page, kept)
+        return LiveSlot.opened(work, part, page, store)
 
     def remember(self, live: LiveSlot, slot: int) -> None:
         self._slots[live.page.life, slot] = live
@@ -171,9 +173,9 @@ def serves_of(work: TaskContext, part: SlotGroup) -> dict[str, Any]:
 class _SpecKey:
     """A task spec as a key of a cache: the tasks of a stream are given the same spec again and again."""
 
-    def __init__(self, given: TaskSpec) -> None:
-        self.given = given
-        self._text = json.dumps(given, default=repr, sort_keys=True)
+    def __init__(self, task_spec: TaskSpec) -> None:
+        self.task_spec = task_spec
+        self._text = json.dumps(task_spec, default=repr, sort_keys=True)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _SpecKey) and self._text == other._text
@@ -204,4 +206,4 @@ def _slots_by_place(slots: int) -> dict[int, int]:
 
 @lru_cache(maxsize=1024)
 def _work(key: _SpecKey) -> tuple[TaskContext, Pace]:
-    return work_from(key.given), Pace(*key.given["pace"])
+    return work_from(key.task_spec), Pace(*key.task_spec["pace"])

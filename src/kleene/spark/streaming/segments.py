@@ -170,10 +170,10 @@ def write_meanings(meanings: Mapping[str, Any]) -> bytes:
 
 def check_meanings(data: bytes, meanings: Mapping[str, Any]) -> None:
     """Refuse to go on with columns that mean something else than when `data` was written."""
-    kept = _said(data)
-    if not all(map(is_meaning, kept.values())):
+    saved = _said(data)
+    if not all(map(is_meaning, saved.values())):
         raise not_kept("it does not say what its columns mean")
-    for name, known in kept.items():
+    for name, known in saved.items():
         change = first_change(known, meanings.get(name, known))
         if change is not None:
             raise BadSnapshot(f"{change} when this checkpoint was begun", hint=MEANING_HINT)

@@ -26,12 +26,12 @@ _PLACE = StructType(
 
 
 class SlotProcessor(StatefulProcessor):
-    def __init__(self, given: TaskSpec) -> None:
-        """`given` is the task spec: plain data, since it travels to each task."""
-        self._given = given
+    def __init__(self, task_spec: TaskSpec) -> None:
+        """The task spec is plain data, since it travels to each task."""
+        self._task_spec = task_spec
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle, self._given = handle, with_buckets(self._given)
+        self._handle, self._task_spec = handle, with_buckets(self._task_spec)
         self._page = handle.getValueState("page", _DATA)
         self._parts = handle.getMapState("parts", _PLACE, _DATA)
 
@@ -50,10 +50,10 @@ class SlotProcessor(StatefulProcessor):
         from kleene.spark.streaming.processor import slot_at
 
         # The slot of rows that are no events is the last one.
-        return slot_at(int(key[0]), self._given["bad_slot"] + 1)
+        return slot_at(int(key[0]), self._task_spec["bad_slot"] + 1)
 
     def _called(self, slot: int, rows: Iterator[Any], timers: TimerValues, fired: int | None = None) -> Iterator[Any]:
         from kleene.spark.streaming.processor import InSpark, called
 
-        kept = InSpark(self._handle, self._page, self._parts, fired)
-        return called(self._given, slot, rows, timers.getCurrentWatermarkInMs(), kept)
+        store = InSpark(self._handle, self._page, self._parts, fired)
+        return called(self._task_spec, slot, rows, timers.getCurrentWatermarkInMs(), store)

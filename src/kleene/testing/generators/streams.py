@@ -181,8 +181,8 @@ class _ExpressionDraft:
             if kind == "select":
                 text = f"σ{{{self.condition(schema)}}}({text})"
             elif kind == "project" and len(schema.names) > 1:
-                kept = self.rng.sample(schema.names, self.rng.randint(1, len(schema.names)))
-                text = f"π{{{', '.join(map(show, kept))}}}({text})"
+                projected = self.rng.sample(schema.names, self.rng.randint(1, len(schema.names)))
+                text = f"π{{{', '.join(map(show, projected))}}}({text})"
             elif kind == "rename":
                 free = [name for name in _PLAIN if ("", name) not in schema.names]
                 if free:
