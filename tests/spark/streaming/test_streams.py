@@ -20,6 +20,7 @@ from kleene.errors import BadSnapshot, NoDelay, NotOnStreams, UnboundedState
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kleene.queries.any_query import AnyQuery
     from kleene.spark.streaming.live import MicroBatch
 
 pytestmark = [pytest.mark.slow, pytest.mark.sparks_own]
@@ -73,7 +74,7 @@ def test_time_passes_and_a_restart_goes_on(spark: SparkSession, tmp_path: Path) 
     folder, found = Folder(spark, tmp_path), Gathered()
     settings = kleene.Settings(stream=kleene.Stream(delay=2))
 
-    def run(queries: list[kleene.Query | kleene.StreamQuery], settings: kleene.Settings = settings) -> None:
+    def run(queries: list[AnyQuery], settings: kleene.Settings = settings) -> None:
         live = kleene.live(folder.events, queries, settings=settings)
         live.start(found, checkpoint=str(tmp_path / "state"), available_now=True).awaitTermination()
 
