@@ -26,6 +26,7 @@ INSERTS = [
     " a[i] ", " a[i-1].x ", "[..i-1]", "a.LEN", " 5 ", " 9999999999999999999 ", " 1e999 ", " :p ", " 5 hours ", "{2,3}",
     " DECLARE TYPE A (x int) ", " avg(a.x) ", " count(", " skip_till_next_match {", " '", "/*", "--",
     "σ{", "π{", " ∘ ", " ∪ ", "μ{", " ↦ ", ".last", " DUR ", " init ", " publish ", " next{", " union ", " fold(",
+    "SELECT ", " FROM ", " FILTER(", " PREV(", " ALL(", " (a, b) OCCURS WITHIN 5", " INTO S",
 ]  # fmt: skip
 
 
