@@ -55,8 +55,8 @@ class Failing(Interned):
 
     exception   the number of the exception that failed
     condition   the clauses of its λ that name aliases of the run
-    kills       whether the whole λ is known here: the runs that satisfy it die. Otherwise they live, and ∅ goes on to
-                the operators above, with the events of each of these runs
+    kills       whether the whole λ is known here: the runs that satisfy it die, and ∅ goes on. Otherwise they live, and
+                ∅ goes on with the events of each of these runs
     """
 
     exception: int
@@ -150,6 +150,12 @@ def aliases(node: Detection) -> tuple[str, ...]:
         case Unless(operand):
             return aliases(operand)
     return tuple(name for operand in operands(node) for name in aliases(operand))
+
+
+def repeats_iterations(node: Detection) -> bool:
+    """Whether one iteration lies in another: then the same events may be a detection in several ways."""
+    iterations = (each for each in walk_detections(node) if isinstance(each, Iteration))
+    return any(isinstance(below, Iteration) for each in iterations for below in walk_detections(each.operand))
 
 
 def last_aliases(node: Detection) -> dict[str, int]:

@@ -31,7 +31,7 @@ from kleene.pattern.bind_pattern import MAX_COMPONENTS, RESULT_COLUMNS
 from kleene.pattern.clock import bind_window
 from kleene.pattern.expressions import Clause, variables
 from kleene.pattern.nodes import Component, ComponentKind, EventClass
-from kleene.pattern.normal_form import AllOf, Condition, clauses_of
+from kleene.pattern.normal_form import AllOf, clauses_of
 from kleene.pattern.schema import Schema
 
 
@@ -131,19 +131,13 @@ def _bound(node: tree.Expression, scopes: EqlScopes, *, filters: bool) -> Iterat
         clauses = clauses_of(condition, node.span)
         yield Conjunct(clauses, frozenset(each.name for each in node.names), filters, node.span, scopes.steps(node))
         return
-    for part in _parts_of_all(condition):
+    # A chain of equalities is one for each pair; anything else that is no AND is tested as a whole.
+    is_chain = isinstance(node, tree.EqualityChain)
+    for part in condition.parts if isinstance(condition, AllOf) and is_chain else (condition,):
         clauses = clauses_of(part, node.span)
         if clauses:
             named = frozenset(name for clause in clauses for name in variables(clause))
             yield Conjunct(clauses, named, filters, node.span)
-
-
-def _parts_of_all(condition: Condition) -> Iterator[Condition]:
-    if isinstance(condition, AllOf):
-        for part in condition.parts:
-            yield from _parts_of_all(part)
-    else:
-        yield condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +286,7 @@ def _next(left: _Bound, right: _Bound, conjuncts: Sequence[Conjunct], later: Seq
         clauses = tuple(clause for each in here for clause in each.clauses)
         failing.append(Failing(number, clauses, not rest))
         waiting[number] = rest
-        carried[number] = known if here else right.carried[number]
+        carried[number] = known
     first_of, condition = _split(conjuncts)
     expiry = _expiries(conjuncts, bound_here, right.node) + _doomed(later, bound_here)
     node = NextDetection(left.node, right.node, first_of, condition, tuple(failing), expiry)
@@ -344,12 +338,12 @@ def _names(pattern: eql_tree.EventPattern) -> frozenset[str]:
 
 def _is_own(part: eql_tree.EventPattern, names: frozenset[str]) -> bool:
     """Whether conjuncts that name these aliases belong inside an operand that is not the first of its chain: they lie
-    in one branch of `|`, or in one iteration."""
+    in one branch of `|`, in one iteration, or in a chain under `\\` or `@`."""
     while isinstance(part, eql_tree.Delayed | eql_tree.Excepted):
         part = part.operand
     if isinstance(part, eql_tree.EitherPattern):
         return bool(names) and any(names <= _names(branch) for branch in part.parts)
-    if isinstance(part, eql_tree.Iterated):
+    if isinstance(part, eql_tree.Iterated | eql_tree.NextChain):
         return bool(names) and names <= _names(part)
     return False
 

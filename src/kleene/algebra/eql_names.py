@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from kleene.algebra.detections import FIRST_MOMENT, LAST_MOMENT
-from kleene.errors import AggregateMisuse, BareKleene, MisplacedIteration, Span, SyntaxProblem
+from kleene.errors import (
+    AggregateMisuse,
+    BadDuration,
+    BareKleene,
+    MisplacedIteration,
+    Span,
+    SyntaxProblem,
+    UnknownVariable,
+    did_you_mean,
+)
 from kleene.lang import tree
 from kleene.lang.format import format_expression
 from kleene.pattern.bind_expression import Scopes
@@ -48,7 +57,12 @@ class EqlScopes(Scopes):
         amounts = [term.amount for term in node.duration.terms]
         if self.open_parameters and any(isinstance(each, tree.Parameter) for each in amounts):
             return 1
-        return bind_window(tree.Within(node.duration, True, span=node.span), self.clock, dict(self.params)).size
+        window = bind_window(tree.Within(node.duration, True, span=node.span), self.clock, dict(self.params))
+        if window.events:
+            raise BadDuration(
+                "OCCURS WITHIN counts time, not events", node.duration.span, hint="`(a, b) OCCURS WITHIN 5 min`"
+            )
+        return window.size
 
     @staticmethod
     def _moment(component: Component, moment: str) -> Attribute:
@@ -56,6 +70,11 @@ class EqlScopes(Scopes):
         if component.kind is ComponentKind.KLEENE:
             which = Which.FIRST if moment == FIRST_MOMENT else Which.LAST
         return Attribute(component.variable, which, moment, ValueType.INT)
+
+    def component(self, name: str, span: Span) -> Component:
+        if name not in self.components:
+            raise UnknownVariable(f"no source is called `{name}`", span, hint=did_you_mean(name, self.components))
+        return self.components[name]
 
     def refuse_iteration(self, node: tree.Expression, span: Span) -> None:
         """ALL means "each of them"; its negation would be "one of them"."""
@@ -68,7 +87,7 @@ class EqlScopes(Scopes):
     def among(self, value: Value, items: tuple[tree.Expression, ...], span: Span, *, negate: bool) -> Condition:
         if any(isinstance(each, Attribute) and each.which is Which.MEMBER for each in references(value)):
             raise MisplacedIteration(
-                "IN cannot be asked of ALL(…)", span, hint="compare with each: `ALL(T.x) <> 1 AND ALL(T.x) <> 2`"
+                "IN cannot be asked of ALL(…)", span, hint="compare it with one value: `ALL(T.x) = 1`"
             )
         return Scopes.among(self, value, items, span, negate=negate)
 
@@ -148,7 +167,7 @@ class SelectScopes(Scopes):
         span: Span,
         attribute_span: Span,
     ) -> Value:
-        if component.kind is ComponentKind.KLEENE and index is None:
+        if component.kind is ComponentKind.KLEENE and index is None and attribute.casefold() != "len":
             name = component.variable
             raise BareKleene(
                 f"`{name}` is repeated; of which of its events is `{attribute}` meant?",

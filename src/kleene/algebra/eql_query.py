@@ -27,7 +27,7 @@ from kleene.lang import format_query, tree
 from kleene.lang.eql_tree import EqlQuery as EqlQueryTree
 from kleene.pattern.classes import ClassBinder
 from kleene.pattern.conditions import Conditions
-from kleene.pattern.expressions import Attribute, Clause, Literal, Whole, references, variables
+from kleene.pattern.expressions import Aggregate, Attribute, Clause, IsNull, Literal, Which, Whole, references
 from kleene.pattern.nodes import Leaf, Sequence
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.returns import ReturnColumn, bind_returns
@@ -143,9 +143,10 @@ class EqlQuery(WrittenQuery):
         select: SelectScopes,
     ) -> tuple[QueryWarning, ...]:
         warnings = [*_absent_in_conditions(root, scopes), *_absent_in_select(returns, named, select)]
-        for warning in warnings:
+        once = {(warning.span, warning.message): warning for warning in warnings}
+        for warning in once.values():
             warning.locate(self.text, self.origin)
-        return tuple(warnings)
+        return tuple(once.values())
 
 
 def _absent_in_conditions(root: Detection, scopes: EqlScopes) -> Iterator[QueryWarning]:
@@ -156,7 +157,7 @@ def _absent_in_conditions(root: Detection, scopes: EqlScopes) -> Iterator[QueryW
         optional = frozenset().union(*map(_sometimes_absent, operands(node)))
         clauses = node.condition if isinstance(node, DetectionFilter) else (*node.first_of, *node.condition)
         for clause in clauses:
-            lacking = sorted(variables(clause) & optional)
+            lacking = sorted(optional.intersection(*map(_needed, clause.literals)))
             if lacking:
                 yield AbsentBranch(
                     f"only one branch of `|` binds `{lacking[0]}`: of the others this condition is false",
@@ -165,11 +166,19 @@ def _absent_in_conditions(root: Detection, scopes: EqlScopes) -> Iterator[QueryW
                 )
 
 
+def _needed(literal: Literal) -> set[str]:
+    """The aliases without which a literal is false."""
+    if isinstance(literal, IsNull):
+        return set()
+    named = (each for each in references(literal) if isinstance(each, Attribute))
+    return {each.variable for each in named if each.which not in (Which.PREVIOUS, Which.MEMBER)}
+
+
 def _absent_in_select(
     returns: Iterable[ReturnColumn], named: AliasComponents, select: SelectScopes
 ) -> Iterator[QueryWarning]:
     for column in returns:
-        lacking = [each for each in references(column.value) if each.variable in named.sometimes_absent]
+        lacking = [each for each in references(column.value) if _is_absent(each, named)]
         if lacking and not isinstance(column.value, Whole):
             name = lacking[0].variable
             at = next((select.places[each] for each in lacking if each in select.places), named.spans[name])
@@ -178,6 +187,12 @@ def _absent_in_select(
                 at,
                 hint=f"`{name}` by itself shows whether it is there",
             )
+
+
+def _is_absent(reference: object, named: AliasComponents) -> bool:
+    """Whether a reference may have no value; the number of events has one."""
+    counts = isinstance(reference, Aggregate) and reference.function == "count"
+    return getattr(reference, "variable", None) in named.sometimes_absent and not counts
 
 
 def _sometimes_absent(node: Detection) -> frozenset[str]:

@@ -15,8 +15,8 @@ from kleene.kernels.jit import borrowed, compiled, step
 # Tests of a `;`: what of φ is no key, θ, and λ of each exception.
 FIRST_OF, CONDITION, FAILING = range(3)
 
-# What a failed detection does to runs: nothing, pass with those that satisfy λ, or end them.
-IGNORED, PASSES, KILLS = range(3)
+# What a failed detection does to the runs that satisfy λ: pass on with the events of each, or end them.
+PASSES, KILLS = range(2)
 
 # Columns of `progress`: the next place among the rights, the next left, pairs and failures so far, how many lefts were
 # looked at.
@@ -42,7 +42,7 @@ class Awaited(NamedTuple):
     groups: Ints  #  [place]: equal for those of one history and one key
     keys: Ints  #    [right]: its key; −1: no left one has it; of a failed one −2: whatever the key
     failed: Ints  #  [right]: −1, or which of the exceptions failed
-    effects: Ints  # [exception]: IGNORED, PASSES or KILLS
+    effects: Ints  # [exception]: PASSES or KILLS
 
 
 class NextInput(NamedTuple):
@@ -150,7 +150,7 @@ def _fail(given: NextInput, failed: int, out: NextResults) -> None:
     lefts, waiting, rights, awaited = given.lefts, given.waiting, given.rights, given.awaited
     progress, exception, key = out.progress, awaited.failed[failed], awaited.keys[failed]
     effect = awaited.effects[exception]
-    if effect != IGNORED and key != -1:
+    if key != -1:
         left = waiting.heads[key] if key >= 0 else 0
         while 0 <= left < progress[ADDED]:
             progress[LOOKS] += 1

@@ -214,7 +214,9 @@ class Scopes(Names):
         sides = self.value(left), self.value(right)
         for side, node in zip(sides, (left, right), strict=True):
             if side.type not in (ValueType.STRING, ValueType.UNKNOWN, ValueType.NULL):
-                raise TypeMismatch(f"CONTAINS needs strings, not {side.type.value}", node.span)
+                raise TypeMismatch(
+                    f"CONTAINS needs strings, not {side.type.value}", node.span, hint="compare numbers: `a.x = 5`"
+                )
         return self.placed(Contains(*sides, negate), span)
 
     # Values

@@ -41,7 +41,11 @@ def _value(node: tree.Expression, scopes: Scopes) -> Value:
     value = _whole(node, scopes) or scopes.value(node)
     for reference in references(value):
         if scopes.components[reference.variable].negated:
-            raise NegatedInReturn(f"`{reference.variable}` must not occur, so there is nothing to return", node.span)
+            raise NegatedInReturn(
+                f"`{reference.variable}` must not occur, so there is nothing to return",
+                node.span,
+                hint="return what does occur",
+            )
         iterating = isinstance(reference, Attribute) and reference.which in (Which.CURRENT, Which.PREVIOUS)
         if iterating or (isinstance(reference, Aggregate) and reference.scope is Scope.SO_FAR):
             name = reference.variable

@@ -34,9 +34,21 @@ class NextPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class UnlessPlan:
+    r"""How long exceptions are held at a `\` whose λ compares both sides.
+
+    longest   how many steps what it cancels may last; None: any number
+    """
+
+    node: Unless
+    longest: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class DetectionPlan:
     query: BoundEqlQuery
     nexts: tuple[NextPlan, ...]
+    unlesses: tuple[UnlessPlan, ...] = ()
     # An operator whose detections could wait for ever on a stream; None: there is none.
     unbounded: NextDetection | Iteration | Unless | None = None
     # Why the reference evaluator runs the query; None where operators do.
@@ -49,3 +61,6 @@ class DetectionPlan:
 
     def next_plan(self, node: NextDetection) -> NextPlan:
         return next(each for each in self.nexts if each.node is node)
+
+    def unless_plan(self, node: Unless) -> UnlessPlan:
+        return next(each for each in self.unlesses if each.node is node)

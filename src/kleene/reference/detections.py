@@ -7,7 +7,7 @@ a run would have lived to see is a comparison of points.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -66,8 +66,8 @@ class Failed:
 
     at: Point
     exception: int
+    # The last of them is the exception's own last event.
     events: Bound
-    tested: ReferenceEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class DetectionEvaluator:
             case DetectionFilter(operand, condition):
                 below = self.evaluate(operand)
                 return DetectionStream(
-                    [each for each in below.detections if self._holds(condition, each.events, each.events[-1][1])],
+                    [each for each in below.detections if self._holds(condition, each.events)],
                     below.failures,
                 )
             case DetectionUnion(parts):
@@ -110,11 +110,7 @@ class DetectionEvaluator:
                 return self._exception(node)
 
     def _primitive(self, alias: str, event: ReferenceEvent) -> Detected:
-        first: Point = (event.start,)
-        last: Point = (event.end,)
-        if self.timeline.schema.tie_breaker is not None:
-            first, last = (*first, event.tie if event.first_tie is None else event.first_tie), (*last, event.tie)
-        return Detected(((alias, event),), (first, last))
+        return Detected(((alias, event),), (_first_point(event, self.timeline), _last_point(event, self.timeline)))
 
     # next
 
@@ -130,8 +126,7 @@ class DetectionEvaluator:
                 for each in right.failures
                 if run.end < each.at
                 and each.at[0] <= _expiry(run, node.expiry)
-                and (each.exception in killing or conditions[each.exception])
-                and self._holds(conditions[each.exception], (*run.events, *each.events), each.tested)
+                and self._holds(conditions[each.exception], (*run.events, *each.events))
             ]
             first = self._first(run, right.detections, node.first_of)
             # What ends at the moment of a failure survives it.
@@ -142,10 +137,7 @@ class DetectionEvaluator:
                 detections += [run.followed_by(each) for each in first if self._follows(node.condition, run, each)]
             for each in seen:
                 if each.at < used and each.at <= death:
-                    failures.append(Failed(each.at, each.exception, (*run.events, *each.events), each.tested))
-        failures += [
-            each for each in right.failures if each.exception not in killing and not conditions[each.exception]
-        ]
+                    failures.append(Failed(each.at, each.exception, (*run.events, *each.events)))
         return DetectionStream(detections, failures)
 
     def _first(self, run: Detected, right: Iterable[Detected], first_of: tuple[Clause, ...]) -> list[Detected]:
@@ -155,7 +147,7 @@ class DetectionEvaluator:
         return [each for each in after if each.order == first]
 
     def _follows(self, condition: tuple[Clause, ...], run: Detected, other: Detected) -> bool:
-        return self._holds(condition, (*run.events, *other.events), other.events[-1][1])
+        return self._holds(condition, (*run.events, *other.events))
 
     # iteration
 
@@ -163,7 +155,7 @@ class DetectionEvaluator:
         below = self.evaluate(node.operand)
         deaths = sorted(each.at for each in below.failures if each.exception in node.failing)
         both = (*node.first_of, *node.condition)
-        rounds = [each for each in below.detections if self._holds(both, each.events, each.events[-1][1])]
+        rounds = [each for each in below.detections if self._holds(both, each.events)]
         results: list[Detected] = []
         while rounds:
             results += rounds
@@ -184,21 +176,24 @@ class DetectionEvaluator:
             survivors = [each for each in survivors if not any(self._cancels(node, each, one) for one in exceptions)]
         failures = list(below.failures)
         if not node.condition:
-            failures += [Failed(one.end, node.number, one.events, one.events[-1][1]) for one in exceptions]
+            failures += [Failed(one.end, node.number, one.events) for one in exceptions]
         return DetectionStream(survivors, failures)
 
     def _cancels(self, node: Unless, detected: Detected, one: Detected) -> bool:
         if not detected.start <= one.end < detected.end:
             return False
-        return self._holds(node.condition, (*detected.events, *one.events), one.events[-1][1])
+        # What was bound when the exception occurred; what came later is there for all that is not PREV or ALL.
+        before = sum(_last_point(event, self.timeline) < one.end for _, event in detected.events)
+        return self._holds(node.condition, (*detected.events, *one.events), before)
 
     # conditions
 
-    def _holds(self, condition: tuple[Clause, ...], events: Bound, tested: ReferenceEvent) -> bool:
-        by_alias: dict[str, tuple[ReferenceEvent, ...]] = {}
-        for alias, event in events:
-            by_alias[alias] = (*by_alias.get(alias, ()), event)
-        bindings = DetectionBindings(self.timeline, by_alias, tested)
+    def _holds(self, condition: tuple[Clause, ...], events: Bound, before: int | None = None) -> bool:
+        """Whether all clauses hold of some events, the last of which is tested.
+
+        before   how many of them PREV and ALL may speak of; None: all but the last
+        """
+        bindings = DetectionBindings(self.timeline, events, events[: len(events) - 1 if before is None else before])
         return all(any(_literal_holds(literal, bindings) for literal in clause.literals) for clause in condition)
 
 
@@ -206,13 +201,13 @@ class DetectionEvaluator:
 class DetectionBindings:
     """What the names of a condition stand for.
 
-    tested   the newest event; PREV and ALL speak of those that an alias bound before it
-    member   the event that ALL stands for, one at a time
+    earlier   the events that PREV and ALL speak of: those that were bound before the one being tested
+    member    the event that ALL stands for, one at a time
     """
 
     timeline: ReferenceTimeline
-    events: Mapping[str, tuple[ReferenceEvent, ...]]
-    tested: ReferenceEvent
+    events: Bound
+    earlier: Bound
     member: ReferenceEvent | None = None
 
     def read(self, reference: Attribute | Aggregate | Elapsed) -> Any:
@@ -229,13 +224,11 @@ class DetectionBindings:
     def _event(self, alias: str, which: Which) -> ReferenceEvent | None:
         if which is Which.MEMBER:
             return self.member
-        events = self.before(alias) if which is Which.PREVIOUS else self.events.get(alias, ())
+        bound = self.earlier if which is Which.PREVIOUS else self.events
+        events = [event for name, event in bound if name == alias]
         if not events:
             return None
         return events[0] if which in (Which.SINGLE, Which.FIRST) else events[-1]
-
-    def before(self, alias: str) -> tuple[ReferenceEvent, ...]:
-        return tuple(event for event in self.events.get(alias, ()) if event is not self.tested)
 
     def covered(self, variable: str, attribute: str) -> list[Any]:
         raise TypeError("EQL has no equivalence tests")
@@ -247,9 +240,20 @@ def _literal_holds(literal: Literal, bindings: DetectionBindings) -> bool:
     if not members:
         return literal_holds(literal, bindings)
     return all(
-        literal_holds(literal, DetectionBindings(bindings.timeline, bindings.events, bindings.tested, event))
-        for event in bindings.before(members[0].variable)
+        literal_holds(literal, DetectionBindings(bindings.timeline, bindings.events, bindings.earlier, event))
+        for alias, event in bindings.earlier
+        if alias == members[0].variable
     )
+
+
+def _first_point(event: ReferenceEvent, timeline: ReferenceTimeline) -> Point:
+    if timeline.schema.tie_breaker is None:
+        return (event.start,)
+    return event.start, event.tie if event.first_tie is None else event.first_tie
+
+
+def _last_point(event: ReferenceEvent, timeline: ReferenceTimeline) -> Point:
+    return (event.end,) if timeline.schema.tie_breaker is None else (event.end, event.tie)
 
 
 def _later(detected: Detected, steps: int) -> Detected:

@@ -212,15 +212,16 @@ def evaluate(
 
 
 def _detected(query: BoundEqlQuery, timeline: ReferenceTimeline) -> list[Match]:
-    """The detections of a query in EQL, as matches."""
-    matches = []
+    """The detections of a query in EQL, as matches; those of the same events under the same names are one."""
+    matches: dict[Any, Match] = {}
     for detected in DetectionEvaluator(timeline).evaluate(query.root).detections:
         selected: dict[str, tuple[ReferenceEvent, ...]] = {}
         for alias, event in detected.events:
             selected[alias] = (*selected.get(alias, ()), event)
         later = detected.end[0] - max(event.end for _, event in detected.events)
-        matches.append(Match(query.positives, selected, later))
-    return matches
+        match = Match(query.positives, selected, later)
+        matches.setdefault(match.identity, match)
+    return list(matches.values())
 
 
 def _matched(

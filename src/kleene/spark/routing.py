@@ -17,6 +17,7 @@ from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.compiling import why_not_compiled
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.optimize.detections import linking as detections
+from kleene.optimize.detections.lengths import reach as reach_of
 from kleene.pattern.expressions import Attribute
 from kleene.pattern.nodes import ComponentKind, components
 from kleene.pattern.query import BoundQuery
@@ -130,7 +131,7 @@ def _eql_alone(query: BoundEqlQuery, columns: pa.Schema, policy: Policy) -> Rout
         way = next(eql_type_keys(query, columns), None)
         if way is not None:
             return _by_types(way.columns)
-    reach = detections.reach(query)
+    reach = reach_of(query)
     if reach is None:
         reason = detections.why_not_linked(query)
         return OneTask(f"`{query.name}` cannot be divided by key ({reason}), nor by time without an OCCURS WITHIN")

@@ -17,6 +17,7 @@ from kleene.algebra.detections import (
     NextDetection,
     Unless,
     operands,
+    repeats_iterations,
 )
 from kleene.engine.detections.arrays import by_end, size_of, taken
 from kleene.engine.detections.batches import DetectionBatch
@@ -60,6 +61,7 @@ class DetectionNetwork:
         # [alias]: its place among the variables of a match.
         positives = [component.variable for component in plan.query.positives]
         self._places = np.array([positives.index(name) if name in positives else -1 for name in aliases], np.int64)
+        self._may_repeat = repeats_iterations(plan.query.root)
         # How many events were of use when others were last dropped.
         self._kept = 0
 
@@ -98,7 +100,7 @@ class DetectionNetwork:
             case Iteration():
                 return IterationOperator(node, self._context)
             case Unless():
-                return UnlessOperator(node, self._context)
+                return UnlessOperator(node, self.plan.unless_plan(node), self._context)
 
     # Events in, detections out
 
@@ -115,6 +117,8 @@ class DetectionNetwork:
         variables = self._places[detections.aliases]
         rows = detections.rows.copy()
         by_alias(detections.offsets, rows, variables)
+        if self._may_repeat:
+            detections, rows, variables = _each_once(detections, rows, variables)
         lasts = self.events.points.ends[detections.rows[detections.offsets[1:] - 1]] if size_of(detections) else 0
         later = detections.ends - lasts
         return Matches(detections.offsets, rows, variables.astype(np.uint8), later if np.any(later) else None)
@@ -239,3 +243,16 @@ def _is_plain(condition: tuple[Clause, ...]) -> bool:
     """Whether a condition names the event alone."""
     named = [each for clause in condition for each in references(clause)]
     return bool(named) and all(isinstance(each, Attribute) and each.which is Which.SINGLE for each in named)
+
+
+def _each_once(detections: DetectionArrays, rows: Ints, variables: Ints) -> tuple[DetectionArrays, Ints, Ints]:
+    """Detections of the same events under the same names are one."""
+    places: dict[bytes, int] = {}
+    for place in range(size_of(detections)):
+        own = slice(detections.offsets[place], detections.offsets[place + 1])
+        places.setdefault(rows[own].tobytes() + variables[own].tobytes(), place)
+    if len(places) == size_of(detections):
+        return detections, rows, variables
+    chosen = np.array(list(places.values()), np.int64)
+    once = taken(detections._replace(rows=rows, aliases=variables), chosen)
+    return taken(detections, chosen), once.rows, once.aliases

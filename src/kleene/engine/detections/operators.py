@@ -21,6 +21,7 @@ from kleene.algebra.detections import (
     Iteration,
     NextDetection,
     Unless,
+    aliases,
 )
 from kleene.engine.detections.arrays import joined, merged, no_detections, of_events, size_of, taken, together
 from kleene.engine.detections.batches import DetectionBatch, Failures
@@ -31,9 +32,10 @@ from kleene.engine.intake.strings import StringPool
 from kleene.kernels.detections import DetectionArrays, fits_each
 from kleene.kernels.exceptions import cancelled
 from kleene.kernels.expression import Ints
-from kleene.kernels.timeline import shifted
-from kleene.pattern.expressions import Clause
-from kleene.plan.detections import NextPlan
+from kleene.kernels.timeline import in_time, shifted
+from kleene.pattern.expressions import Attribute, Clause, Which, references
+from kleene.plan.detections import NextPlan, UnlessPlan
+from kleene.plan.program import NotCompilable
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +151,6 @@ class NextOperator(Operator):
         self.successors = Successors(successor, context.events, context.strings, context.aliases)
         self.waiting: DetectionArrays = no_detections()
         self.keys = np.zeros(0, np.int64)
-        self._silent = {each.exception for each in node.failing if not each.kills and not each.condition}
         self._killing = {each.exception for each in node.failing if each.kills}
 
     def advance(self, new: NewEvents, inputs: Sequence[DetectionBatch], until: int | None) -> DetectionBatch:
@@ -158,20 +159,9 @@ class NextOperator(Operator):
         keys = np.concatenate([self.keys, self.successors.left_keys(left.detections)])
         ran = self.successors.run(lefts, keys, right.detections, right.failures)
         output = joined(lefts, ran.rights, ran.pairs)
-        failures = [
-            left.failures,
-            self._passed_on(right.failures),
-            self._seen(lefts, ran.rights, ran.exceptions, ran.failures),
-        ]
+        failures = [left.failures, self._seen(lefts, ran.rights, ran.exceptions, ran.failures)]
         self._hold(lefts, keys, ran.waiting, until)
         return DetectionBatch(output, Failures.together(failures))
-
-    def _passed_on(self, failures: Failures) -> Failures:
-        """Those whose λ names nothing that is bound here."""
-        if not failures.size:
-            return failures
-        chosen = [place for place, each in enumerate(failures.exceptions.tolist()) if each in self._silent]
-        return failures.take(np.array(chosen, np.int64))
 
     def _seen(self, lefts: DetectionArrays, rights: DetectionArrays, exceptions: Ints, pairs: Ints) -> Failures:
         """What left detections have seen goes on: where they died once, otherwise with the events of each."""
@@ -244,8 +234,10 @@ class IterationOperator(Operator):
 class UnlessOperator(Operator):
     """Exceptions are looked up by their ends: of those that nothing is compared with, only the last one is held."""
 
-    def __init__(self, node: Unless, context: OperatorContext) -> None:
-        self._node, self._context = node, context
+    def __init__(self, node: Unless, plan: UnlessPlan, context: OperatorContext) -> None:
+        self._node, self._context, self._longest = node, context, plan.longest
+        if _looks_back(node):
+            raise NotCompilable("PREV or ALL of what an exception cancels")
         self._tests = CompiledTests.of([node.condition], context.events.layout, context.aliases).linked(context.strings)
         self.waiting: DetectionArrays = no_detections()
 
@@ -271,4 +263,19 @@ class UnlessOperator(Operator):
             known = no_detections()
         elif not self._node.condition:
             known = taken(known, np.arange(max(0, size_of(known) - 1), size_of(known)))
+        elif self._longest is not None:
+            # What ends from now on began no earlier.
+            known = taken(known, np.flatnonzero(known.ends >= in_time(until - self._longest)))
         self.waiting = known
+
+    def last_use(self) -> int | None:
+        if self._longest is None or not self._node.condition:
+            return None
+        return min(int(self.waiting.ends.max(initial=-NEVER)) + self._longest, NEVER - 1)
+
+
+def _looks_back(node: Unless) -> bool:
+    """Whether λ reads earlier events of what it cancels, some of which may be later than the exception."""
+    bound = aliases(node.operand)
+    named = [each for clause in node.condition for each in references(clause) if isinstance(each, Attribute)]
+    return any(each.which in (Which.PREVIOUS, Which.MEMBER) and each.variable in bound for each in named)

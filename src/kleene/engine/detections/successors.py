@@ -71,7 +71,7 @@ class Successors:
         self.tests: LinkedTests = CompiledTests.of(tests, events.layout, aliases).linked(strings)
         self._levels = [Interner() for _ in plan.keys]
         self._numbers = {each.exception: number for number, each in enumerate(plan.failing)}
-        self._effects = np.array([_effect(each) for each in plan.failing] or [kernel.IGNORED], np.int64)
+        self._effects = np.array([_effect(each) for each in plan.failing], np.int64)
         # How many times a left detection was looked at.
         self.looks = 0
 
@@ -179,9 +179,7 @@ class Successors:
         """The failed detections that do something to what waits here."""
         if not failures.size:
             return failures
-        numbers = np.array([self._numbers.get(each, -1) for each in failures.exceptions.tolist()], np.int64)
-        effects = np.where(numbers >= 0, self._effects[numbers], kernel.IGNORED)
-        return failures.take(np.flatnonzero(effects != kernel.IGNORED))
+        return failures.take(np.flatnonzero(np.isin(failures.exceptions, list(self._numbers))))
 
     def _failure_keys(self, failures: Failures) -> Ints:
         keys = np.full(failures.size, _EVERY_KEY, np.int64)
@@ -193,9 +191,7 @@ class Successors:
 
 
 def _effect(failing: Failing) -> int:
-    if failing.kills:
-        return kernel.KILLS
-    return kernel.PASSES if failing.condition else kernel.IGNORED
+    return kernel.KILLS if failing.kills else kernel.PASSES
 
 
 def _dense(lefts: Ints, rights: Ints) -> tuple[Ints, Ints, int]:

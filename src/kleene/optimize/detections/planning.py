@@ -18,10 +18,11 @@ from kleene.algebra.detections import (
     walk_detections,
 )
 from kleene.algebra.eql_query import BoundEqlQuery
+from kleene.optimize.detections.lengths import length_of
 from kleene.pattern.expressions import Attribute, Clause, Comparison, Which
 from kleene.pattern.nodes import EventClass
 from kleene.pattern.types import ValueType
-from kleene.plan.detections import DetectionPlan, KeyPart, NextPlan
+from kleene.plan.detections import DetectionPlan, KeyPart, NextPlan, UnlessPlan
 from kleene.plan.layout import AS_INTEGERS
 
 # Types whose equal values are equal integers, whatever the columns.
@@ -31,7 +32,13 @@ _PLAIN = frozenset({ValueType.INT, ValueType.STRING, ValueType.BOOL})
 def plan_detections(query: BoundEqlQuery) -> DetectionPlan:
     nodes = list(walk_detections(query.root))
     nexts = tuple(_next_plan(node) for node in nodes if isinstance(node, NextDetection))
-    return DetectionPlan(query, nexts, next((node for node in nodes if _is_unbounded(node)), None))  # type: ignore[arg-type]
+    lasting = query.schema.start is not None
+    unlesses = tuple(
+        UnlessPlan(node, length_of(node.operand, lasting=lasting)) for node in nodes if isinstance(node, Unless)
+    )
+    waiting = (node for node in nodes if isinstance(node, NextDetection | Iteration | Unless))
+    unbounded = next((node for node in waiting if _is_unbounded(node, lasting=lasting)), None)
+    return DetectionPlan(query, nexts, unlesses, unbounded)
 
 
 def _next_plan(node: NextDetection) -> NextPlan:
@@ -75,7 +82,7 @@ def _failing_fields(failing: Failing, keys: Iterable[KeyPart]) -> tuple[Attribut
 # Bounds on a stream --------------------------------------------------------------------------------------------------
 
 
-def _is_unbounded(node: Detection) -> bool:
+def _is_unbounded(node: NextDetection | Iteration | Unless, *, lasting: bool) -> bool:
     """Whether detections could gather at an operator for ever (semantics §3 Window)."""
     match node:
         case NextDetection():
@@ -84,8 +91,7 @@ def _is_unbounded(node: Detection) -> bool:
             return not node.expiry
         case Unless():
             # Without conditions on both sides only the last exception matters.
-            return bool(node.condition)
-    return False
+            return bool(node.condition) and length_of(node.operand, lasting=lasting) is None
 
 
 def _takes_any(node: NextDetection) -> bool:
