@@ -244,6 +244,10 @@ class UnknownParameter(QueryError):
     code, title = "KL211", "value for a parameter that the query does not have"
 
 
+class UnfitResult(QueryError):
+    code, title = "KL212", "result does not fit its sink"
+
+
 # KL3xx: types ------------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from kleene.lang.stream_tree import StreamQuery as StreamQueryTree
 from kleene.pattern.bind_pattern import RESULT_COLUMNS
 from kleene.pattern.classes import ClassBinder
 from kleene.pattern.schema import Schema, is_private
+from kleene.pattern.sinks import columns_of_every_result
 from kleene.pattern.types import ValueType
 from kleene.pattern.written_query import WrittenQuery
 
@@ -73,6 +74,15 @@ class BoundStreamQuery:
         if self.part_columns is not None:
             return self.part_columns
         return tuple((attribute, attribute[1]) for attribute in self.root.schema.names)
+
+    @property
+    def result_types(self) -> dict[str, ValueType]:
+        """The columns of its result, and what they hold: those of a stream id are a struct."""
+        types = dict(self.root.schema.attributes)
+        columns = columns_of_every_result(self.schema.clock)
+        for column, ((stream, name), *_) in self.result_columns.items():
+            columns[column] = ValueType.OTHER if stream else types[stream, name]
+        return columns
 
     @property
     def columns_read(self) -> tuple[str, ...]:

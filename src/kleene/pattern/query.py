@@ -28,6 +28,7 @@ from kleene.pattern.query_warnings import query_warnings
 from kleene.pattern.returns import ReturnColumn, bind_returns
 from kleene.pattern.schema import Schema, is_private
 from kleene.pattern.shapes import check_shape, check_strategy, has_disjunction
+from kleene.pattern.sinks import columns_of_every_result
 from kleene.pattern.types import ValueType
 from kleene.pattern.written_query import WrittenQuery
 
@@ -79,6 +80,18 @@ class BoundQuery:
             columns = {column.name: column.value.type for column in self.returns or ()}
             types[self.into] = {**types.get(self.into, {}), **columns}
         return types
+
+    @property
+    def result_types(self) -> dict[str, ValueType]:
+        """The columns of its result, and what they hold."""
+        columns = columns_of_every_result(self.schema.clock)
+        if self.partition:
+            columns["key"] = ValueType.OTHER
+        if self.output is tree.OutputMode.COMPRESSED:
+            return {**columns, "count": ValueType.STRING, "last": ValueType.OTHER, "graph": ValueType.OTHER}
+        if self.returns is not None:
+            return {**columns, **{column.name: column.value.type for column in self.returns}}
+        return {**columns, **{component.variable: ValueType.OTHER for component in self.positives}}
 
     @property
     def positives(self) -> tuple[Component, ...]:

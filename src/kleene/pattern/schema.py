@@ -280,7 +280,7 @@ class Schema:
                 continue
             if isinstance(declaration, tree.SinkDeclaration):
                 # Results go there: no event is of a sink's type.
-                _declared_attributes(declaration)
+                declared_attributes(declaration)
                 if declaration.name in sinks:
                     raise BadDeclaration(f"`{declaration.name}` is declared twice", declaration.span)
                 sinks.add(declaration.name)
@@ -289,7 +289,7 @@ class Schema:
                 raise BadDeclaration(f"`{declaration.name}` is declared twice", declaration.span)
             seen[declaration.name] = declaration
             if isinstance(declaration, tree.TypeDeclaration | tree.SourceDeclaration):
-                entries["types"][declaration.name] = _declared_attributes(declaration)
+                entries["types"][declaration.name] = declared_attributes(declaration)
             else:
                 entries["classes"][declaration.name] = declaration
         if self.columns is None:
@@ -335,13 +335,14 @@ def _type_of_source(earlier: tree.Declaration, later: tree.Declaration) -> bool:
     """Whether a source and a type are declared with the same attributes: a source may send what a type describes."""
     return (
         {type(earlier), type(later)} == {tree.TypeDeclaration, tree.SourceDeclaration}
-        and _declared_attributes(earlier) == _declared_attributes(later)  # type: ignore[arg-type]
+        and declared_attributes(earlier) == declared_attributes(later)  # type: ignore[arg-type]
     )
 
 
-def _declared_attributes(
+def declared_attributes(
     declaration: tree.TypeDeclaration | tree.SourceDeclaration | tree.SinkDeclaration,
 ) -> dict[str, ValueType]:
+    """The attributes that a declaration lists; those without a type hold anything."""
     attributes: dict[str, ValueType] = {}
     for name, kind in declaration.attributes:
         if name in attributes:

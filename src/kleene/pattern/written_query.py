@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from kleene.errors import QueryError, SyntaxProblem
 from kleene.lang import format_query, parse, recognise, tree
@@ -15,8 +15,21 @@ from kleene.lang.characters import half_character
 from kleene.lang.format import format_declaration
 from kleene.lang.spellings import ParsedQuery
 from kleene.pattern.schema import Schema
+from kleene.pattern.sinks import check_sinks
+from kleene.pattern.types import ValueType
 
 T = TypeVar("T")
+
+
+class HasResult(Protocol):
+    """A bound query."""
+
+    @property
+    def result_types(self) -> Mapping[str, ValueType]:
+        """The columns of its result, and what they hold."""
+
+
+B = TypeVar("B", bound=HasResult)
 
 
 @dataclass(frozen=True)
@@ -96,18 +109,22 @@ class WrittenQuery:
             error.origin = self.origin
             raise
 
-    def _bound_to(self, schema: Schema, checking: bool, bind: Callable[[Schema, bool], T]) -> T:
+    def _bound_to(self, schema: Schema, checking: bool, bind: Callable[[Schema, bool], B]) -> B:
         """The query bound to a schema, which its own declarations precede; bound again to an equal one it is the same.
 
         Runs over events of the same columns are many, and binding takes longer than a small one of them.
         """
         known = self._last_bound
         if known is None or known[0] != (schema, checking):
-            bound = self._located(lambda: bind(schema.declaring(self.tree.declarations), checking))
+            bound = self._located(lambda: self._checked(bind(schema.declaring(self.tree.declarations), checking)))
             object.__setattr__(self, "_last_bound", ((schema, checking), bound))
             return bound
-        same: T = known[1]
+        same: B = known[1]
         return same
+
+    def _checked(self, bound: B) -> B:
+        check_sinks(self.tree.declarations, bound.result_types)
+        return bound
 
     def _located(self, work: Callable[[], T]) -> T:
         try:
