@@ -523,6 +523,10 @@ class RunInProgress(PipelineError):
     code, title = "KL712", "another run is writing there"
 
 
+class UnfitSource(PipelineError):
+    code, title = "KL713", "source does not fit its declaration"
+
+
 # KL9xx: warnings ---------------------------------------------------------------------------------------------------
 
 

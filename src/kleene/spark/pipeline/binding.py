@@ -6,16 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from kleene.errors import QueryError
+from kleene.errors import QueryError, UnfitSource
+from kleene.frames.arrow import value_type
+from kleene.pattern.types import ValueType
 from kleene.queries.any_query import AnyBoundQuery
 from kleene.spark.batch import OnEvents
 from kleene.spark.pipeline.columns import check_columns, is_one_stream
+from kleene.spark.pipeline.declared_streams import check_opened
 from kleene.spark.pipeline.kafka import with_connector
 from kleene.spark.pipeline.progress import Report
 from kleene.spark.pipeline.reading import Pipeline
 from kleene.spark.pipeline.targets import Target
 from kleene.spark.pipeline.values import for_spark
 from kleene.spark.session import brief_session, cluster_session, local_session
+from kleene.spark.types import arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,12 +84,26 @@ def bound_to(pipeline: Pipeline, sources: Sequence[OpenedSource], run: Callable[
     columns = {source.name: [name for name, _ in source.dtypes] for source in sources}
     try:
         check_columns(pipeline, columns)
+        _check_declared(pipeline, sources)
         events: DataFrame | Mapping[str, Any] = {source.name: source.frame for source in sources}
         if is_one_stream(columns, pipeline.schema):
             events = sources[0].frame
         return run(events, pipeline.queries, schema=pipeline.schema, settings=pipeline.settings)
-    except QueryError as error:
+    except (QueryError, UnfitSource) as error:
         raise pipeline.located(error) from None
+
+
+def _check_declared(pipeline: Pipeline, sources: Sequence[OpenedSource]) -> None:
+    """Sources that queries declare have the columns that they declare."""
+
+    def held(kind: Any) -> ValueType:
+        try:
+            return value_type(arrow_type(kind))
+        except TypeError:  # which no query can read
+            return ValueType.OTHER
+
+    columns = {source.name: {field.name: held(field.dataType) for field in source.frame.schema} for source in sources}
+    check_opened(columns, pipeline.queries, pipeline.schema.type)
 
 
 def session_for(pipeline: Pipeline) -> SparkSession:

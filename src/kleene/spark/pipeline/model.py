@@ -118,8 +118,10 @@ class QueryEntry(Section):
 
 
 class Sink(Section):
-    """Where a result goes; without `query` one result of each query."""
+    """Where a result goes; without `name` and `query` one result of each query."""
 
+    # What queries call it that declare it as their sink.
+    name: Name | None = None
     query: str | None = None
     output: Literal["matches", "timeouts", "late", "bad_rows", "compressed"] = "matches"
     kind: Literal["parquet", "json", "csv", "orc", "table", "console", "memory", "kafka"]
@@ -154,6 +156,8 @@ class Sink(Section):
         if self.output in ("bad_rows", "late") and self.query is not None:
             what = "bad rows" if self.output == "bad_rows" else "late events"
             raise _wrong("query", f"{what} are of the sources, not of a query", "leave `query` out")
+        if self.name is not None and self.output != "matches":
+            raise _wrong("name", "only a sink of matches has a name, by which queries declare it", "leave `name` out")
         if self.mode == "append":
             self._check_append()
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path as File
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -29,6 +29,7 @@ from kleene.plan.settings import Exchange, Settings, from_plain
 from kleene.queries.any_query import AnyQuery, read_query
 from kleene.queries.feeding import declared_together
 from kleene.queries.parameters import parameters_of
+from kleene.spark.pipeline.declared_streams import check_declared, takes
 from kleene.spark.pipeline.model import OF_RUNNING, PARTS, PipelineModel, keys_of
 from kleene.spark.pipeline.stream_checks import check_stream
 from kleene.spark.pipeline.toml_positions import Path
@@ -47,6 +48,8 @@ _WANTED = {
     "list": "a list",
 }
 _TOML_TYPES = {str: "a text", bool: "a boolean", int: "a number", float: "a number", dict: "a table", list: "a list"}
+
+E = TypeVar("E", bound=KleeneError)
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Pipeline:
         params = [query.params for query in self.model.queries]
         return secrets_in([*options, *params, self.model.spark.conf])
 
-    def located(self, error: QueryError) -> QueryError:
+    def located(self, error: E) -> E:
         """An error shows its place in the query as it was written, which may be in this file."""
         for number, query in enumerate(self.queries):
             if error.text == query.text and error.origin == query.origin:
@@ -96,6 +99,7 @@ def read_pipeline(path: str | File) -> Pipeline:
     schema = _parsed(model, sheet, queries)
     pipeline = Pipeline(model, sheet, folder, queries, schema, settings)
     _check_params(pipeline)
+    _check_declared(pipeline)
     _check_sinks(pipeline)
     check_stream(model, sheet, schema)
     # A secret may stand in another place, too, such as an address.
@@ -172,13 +176,12 @@ def _where(path: Path) -> str:
 
 
 def _check_names(model: PipelineModel, sheet: TomlSource) -> None:
-    seen: set[str] = set()
-    for place, source in enumerate(model.sources):
-        if source.name in seen:
-            raise sheet.error(
-                BadValue, f"two sources are called `{source.name}`", ("sources", place, "name"), value=True
-            )
-        seen.add(source.name)
+    for part in ("sources", "sinks"):
+        seen: set[str] = set()
+        for place, named in enumerate(getattr(model, part)):
+            if named.name in seen:
+                raise sheet.error(BadValue, f"two {part} are called `{named.name}`", (part, place, "name"), value=True)
+            seen |= set() if named.name is None else {named.name}
 
 
 def _settings(model: PipelineModel, sheet: TomlSource) -> Settings:
@@ -260,6 +263,14 @@ def _check_params(pipeline: Pipeline) -> None:
                 raise pipeline.sheet.error(UnknownParameter, message, ("queries", place, "params", name), hint)
 
 
+def _check_declared(pipeline: Pipeline) -> None:
+    """The sources and sinks that queries declare are those of the file."""
+    try:
+        check_declared(pipeline.model, pipeline.queries, pipeline.schema.type)
+    except PipelineError as error:
+        raise pipeline.located(error) from None
+
+
 def _check_sinks(pipeline: Pipeline) -> None:
     """Every sink has something to write."""
     sheet, known = pipeline.sheet, {query.name or "": query for query in pipeline.queries}
@@ -268,6 +279,10 @@ def _check_sinks(pipeline: Pipeline) -> None:
             hint = did_you_mean(sink.query, known)
             message = f"there is no query `{sink.query}`"
             raise sheet.error(UnknownName, message, ("sinks", place, "query"), hint, value=True)
+        if sink.name is not None and not any(takes(sink, query) for query in pipeline.queries):
+            message = f"nothing goes to sink `{sink.name}`: no query declares it"
+            hint = f"write `DECLARE SINK {sink.name} (…)` before a query, or name one here: `query = …`"
+            raise sheet.error(BadValue, message, ("sinks", place, "name"), hint, value=True)
         if sink.output == "timeouts" and not any(_timeouts(pipeline, sink.query)):
             which = "no query" if sink.query is None else f"query `{sink.query}`"
             said = f"{which} has {'' if sink.query is None else 'no '}TIMEOUTS INTO …"

@@ -18,6 +18,7 @@ from pathlib import Path as File
 from kleene.durable import commit, sync_names
 from kleene.errors import BadTarget, BadValue, SourceNotThere
 from kleene.frames.text_files import neighbour
+from kleene.spark.pipeline.declared_streams import takes
 from kleene.spark.pipeline.model import QUERY_PLACE, Sink, place_key
 from kleene.spark.pipeline.reading import Pipeline
 from kleene.spark.run_lock import LockedPlace
@@ -83,7 +84,7 @@ def _targets(pipeline: Pipeline) -> Iterator[Target]:
             yield _target(pipeline, sink, number, None)
             continue
         for query in pipeline.queries:
-            if sink.query in (None, query.name) and (sink.output != "timeouts" or query.tree.timeouts is not None):
+            if takes(sink, query) and (sink.output != "timeouts" or query.tree.timeouts is not None):
                 yield _target(pipeline, sink, number, query.name)
     path = pipeline.model.bad_rows.path
     if path is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any, TypeVar
 
-from kleene.errors import KleeneError, NotToml, QueryError, Span
+from kleene.errors import KleeneError, NotToml, Span
 from kleene.frames.text_files import read_text
 from kleene.spark.pipeline.toml_positions import Path, TomlPosition, places
 from kleene.spark.pipeline.values import without_secrets
@@ -48,7 +48,7 @@ class TomlSource:
         error.locate(self.text, self.origin)
         return error
 
-    def point_into(self, error: QueryError, path: Path, query: str) -> None:
+    def point_into(self, error: KleeneError, path: Path, query: str) -> None:
         """Let an error in a query that is written in this file show its place here, not in the query's own text."""
         place = self.places.get(path)
         if place is None or error.span is None or error.text != query:
