@@ -281,9 +281,34 @@ def generate_supermarket(
     Example:
       kleene generate supermarket --events 5000 --seed 7 -o day.parquet --planted truth.csv
     """
-    from kleene.cli.generating import generate
+    from kleene.cli import generating
 
-    generate(events, seed, output, None if format is None else format.value, planted)
+    generating.generate_supermarket(events, seed, output, None if format is None else format.value, planted)
+
+
+@generate_app.command("payments")
+def generate_payments(
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the payments are written.")],
+    closed: Annotated[
+        Path | None, typer.Option("--closed", metavar="FILE", help="Where the accounts that were closed are written.")
+    ] = None,
+    events: Annotated[int, typer.Option("--events", "-n", min=200, help="How many payments.")] = 3_000,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed makes the same payments.")] = 1,
+    format: Annotated[FileShape | None, typer.Option("--format", "-f", help="Where the ending misleads.")] = None,
+    planted: Annotated[
+        Path | None, typer.Option("--planted", metavar="FILE", help="Where the frauds hidden in it are written.")
+    ] = None,
+) -> None:
+    """Make a day of payments by card, with a few frauds in it: what the queries of examples/fraud find, and miss.
+
+    \b
+    Example:
+      kleene generate payments --events 5000 --seed 7 -o payments.csv --closed closed.csv --planted truth.csv
+    """
+    from kleene.cli import generating
+
+    shape = None if format is None else format.value
+    generating.generate_payments(events, seed, output, closed, shape, planted)
 
 
 @app.command()
