@@ -26,6 +26,7 @@ COMMANDS = [
     ["doctor"],
     ["version"],
     ["generate", "supermarket"],
+    ["generate", "payments"],
 ]
 
 
