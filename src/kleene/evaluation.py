@@ -24,8 +24,7 @@ from kleene.frames.results import fitting, of_queries, several_table
 from kleene.frames.rows import BadRow, bad_row_table
 from kleene.frames.streams import reads, to_table
 from kleene.frames.type_names import types_among
-from kleene.optimize.planner import plan_query
-from kleene.pattern.query import BoundQuery
+from kleene.optimize.any_planner import plan_of
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
 from kleene.queries.any_query import AnyBoundQuery, AnyQuery
@@ -85,7 +84,7 @@ def report_unseen_types(queries: Sequence[AnyQuery], table: pa.Table, schema: Sc
 def warn_of_reference(graph: QueryGraph) -> None:
     """Warn before a run on Spark of queries that only the reference evaluator runs; the data may add others."""
     for node in graph.in_order_given:
-        reason = plan_query(node.runs).why_on_reference if isinstance(node.runs, BoundQuery) else None
+        reason = plan_of(node.runs).why_on_reference
         if reason is not None:
             say_slow(node, reason)
 

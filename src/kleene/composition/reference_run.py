@@ -8,12 +8,12 @@ something may still forbid it or add to it, when its window has closed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
 from kleene.composition.query_graph import Part, QueryNode, decides_late
 from kleene.engine.output.outputs import EngineOutputs
@@ -25,10 +25,10 @@ from kleene.frames.arrow import as_integers, fitted
 from kleene.frames.kept_tables import read_table
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.lang.tree import OutputMode
+from kleene.optimize.any_planner import plan_on_reference
 from kleene.optimize.streams.automaton import plan_stream
 from kleene.pattern.query import BoundQuery
 from kleene.plan.any_plan import AnyPlan
-from kleene.plan.physical import Plan
 from kleene.plan.settings import Budget
 from kleene.queries.any_query import AnyBoundQuery
 from kleene.reference.process import reference_tables
@@ -51,7 +51,7 @@ class ReferenceRun:
         self._watermark: int | None = None
         # How long what is found may last; None: any time.
         self._window = _longest(node.runs)
-        self.plan: AnyPlan = _plan(node.runs, reason)
+        self.plan: AnyPlan = plan_on_reference(node.runs, reason)
         if snapshot is not None:
             self._restore(snapshot)
 
@@ -204,6 +204,9 @@ def check_evaluated_again(node: QueryNode, budget: Budget, reason: str) -> None:
     if not isinstance(query, BoundQuery):
         if _longest(query) is None:
             problem = "what it finds may last for ever"
+    elif isinstance(query, BoundEqlQuery):
+        if budget.state_bytes is None:
+            problem = "every event could matter again"
     elif query.counts_events or (query.window is None and (budget.state_bytes is None or decides_late(query))):
         problem = "it has no window of time"
     elif query.output is OutputMode.NON_OVERLAP:
@@ -221,16 +224,10 @@ def _decides_late(query: AnyBoundQuery) -> bool:
 
 
 def _longest(query: AnyBoundQuery) -> int | None:
-    """How long what a query finds may last, or what decides on it; None: any time."""
+    """How long what a query finds may last, or what decides on it; None: any time, as in EQL."""
     if isinstance(query, BoundStreamQuery):
         return plan_stream(query).longest
     return None if query.window is None else query.window.size
-
-
-def _plan(query: AnyBoundQuery, reason: str) -> AnyPlan:
-    if isinstance(query, BoundStreamQuery):
-        return replace(plan_stream(query), why_on_reference=reason)
-    return Plan.on_reference(query, reason)
 
 
 def _written(rows: pa.Table) -> bytes:

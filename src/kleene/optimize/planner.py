@@ -6,7 +6,6 @@ Sequences of single events in which every combination counts go to stacks (SASE 
 
 from __future__ import annotations
 
-from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.optimize.choosing import cheapest, trees
 from kleene.optimize.rules import LINE_RULES, LinePlan
@@ -29,8 +28,7 @@ def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: 
 
     statistics   what is known of its events; where nothing is, lines stay on the executors of lines
     """
-    if isinstance(query, BoundEqlQuery):
-        return check(Plan.on_reference(query, "detections with histories"))
+    assert query.alternatives, "only patterns come here: `plan_of` plans every query"
     settings = settings or Settings()
     known = statistics or Statistics()
     wanted = settings.executor
