@@ -19,6 +19,7 @@ from kleene.engine import warming
 from kleene.kernels.interpreting import OutOfTime, interpreted
 from kleene.kernels.kernel_cache import observers
 from kleene.plan.any_plan import AnyPlan
+from kleene.plan.detections import DetectionPlan
 from kleene.plan.physical import AutomatonPlan, SequencePlan
 from kleene.plan.streams import StreamPlan
 from kleene.plan.trees import TreePlan
@@ -46,6 +47,7 @@ SHARES: dict[type, Share] = {
     AutomatonPlan: Share(80, 40),
     TreePlan: Share(75, 30),
     StreamPlan: Share(30, 15),
+    DetectionPlan: Share(60, 25),
 }
 
 # A progress display is called with how many kernels are compiled, of about how many, in about how many seconds.

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
+from kleene.engine.any_engine import engine_for
 from kleene.engine.engine import Engine
-from kleene.engine.streams.engine import StreamEngine
 from kleene.engine.warming import stamp
 from kleene.frames.arrow import schema_on
 from kleene.optimize.trees.all_trees import all_trees
@@ -41,6 +42,7 @@ class Warming(NamedTuple):
     settings: Settings = Settings()
     # Whether it runs as a tree of every shape: which one is chosen depends on the events.
     shapes: bool = False
+    spelling: str | None = None
 
 
 WARMINGS = (
@@ -94,6 +96,14 @@ WARMINGS = (
     Warming(
         "streams",
         "σ{b.y > 1}(μ{σ{b.x >= b.x.last} ∘ α{b.y ↦ b.y + 1}, a.id = b.id AND b.x > a.x AND DUR <= 9}(A a, A b)) ; A c",
+    ),
+    Warming(
+        "detections",
+        r"SELECT * FROM A a ; (A b \ B e) ; A t+ ; ((C c | B d) @ 1 \ A f)"
+        " WHERE FILTER(a.id = b.id), FILTER(a.code = b.code), FILTER(b.x > a.x), e.id = a.id, ALL(t.x) < 20,"
+        " FILTER(PREV(t.y) <= 20), f.x > c.x, (a, c) OCCURS WITHIN 9",
+        settings=Settings(budget=Budget(state_bytes=1 << 30)),
+        spelling="next",
     ),
 )
 
@@ -149,9 +159,10 @@ def beside() -> None:
 
 def _run(warming: Warming, table: pa.Table) -> None:
     """Run a query in two batches, with the state saved and restored between them."""
-    query = read_query(warming.query).bind(schema_on(table.schema, warming.schema))
-    if isinstance(query, BoundStreamQuery):
-        _run_stream(query, table)
+    written = read_query(warming.query, spelling=warming.spelling)
+    query = written.bind(schema_on(table.schema, warming.schema))
+    if isinstance(query, BoundStreamQuery | BoundEqlQuery):
+        _run_algebra(query, table, warming.settings)
         return
     for plan in _trees(query) if warming.shapes else (None,):
         engine = Engine(query, warming.settings, plan)
@@ -161,10 +172,10 @@ def _run(warming: Warming, table: pa.Table) -> None:
         engine.finish()
 
 
-def _run_stream(query: BoundStreamQuery, table: pa.Table) -> None:
-    engine = StreamEngine(query)
+def _run_algebra(query: BoundStreamQuery | BoundEqlQuery, table: pa.Table, settings: Settings) -> None:
+    engine = engine_for(query, settings)
     engine.process(table.slice(0, 6), watermark=4)
-    engine = StreamEngine.restore(query, engine.snapshot())
+    engine = engine_for(query, settings, engine.snapshot())
     engine.process(table.slice(6))
     engine.finish()
 
