@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kleene.algebra.detections import Iteration, NextDetection, Unless
+from kleene.algebra.detections import (
+    Detection,
+    DetectionFilter,
+    DetectionSource,
+    Iteration,
+    NextDetection,
+    Unless,
+    operands,
+)
 from kleene.algebra.eql_query import BoundEqlQuery
-from kleene.pattern.expressions import Attribute, Clause
+from kleene.pattern.expressions import Attribute, Clause, Which, references
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +72,16 @@ class DetectionPlan:
 
     def unless_plan(self, node: Unless) -> UnlessPlan:
         return next(each for each in self.unlesses if each.node is node)
+
+def is_read_with_source(node: Detection) -> bool:
+    """Whether a filter is tested as events are read: it names the event of one source alone."""
+    if not isinstance(node, DetectionFilter) or not isinstance(node.operand, DetectionSource):
+        return False
+    named = [each for clause in node.condition for each in references(clause)]
+    return bool(named) and all(isinstance(each, Attribute) and each.which is Which.SINGLE for each in named)
+
+
+def operator_nodes(root: Detection) -> list[Detection]:
+    """The nodes that run as operators, those below before those above."""
+    below = () if is_read_with_source(root) else operands(root)
+    return [each for operand in below for each in operator_nodes(operand)] + [root]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from kleene.algebra.detections import (
 )
 from kleene.engine.detections.arrays import by_end, size_of, taken
 from kleene.engine.detections.batches import DetectionBatch
+from kleene.engine.detections.counts import OperatorCounts
 from kleene.engine.detections.events import HeldEvents, Source
 from kleene.engine.detections.operators import (
     DelayOperator,
@@ -37,8 +38,7 @@ from kleene.engine.intake.strings import StringPool
 from kleene.engine.output.matches import Matches
 from kleene.kernels.detections import DetectionArrays, by_alias
 from kleene.kernels.expression import Ints
-from kleene.pattern.expressions import Attribute, Clause, Which, references
-from kleene.plan.detections import DetectionPlan
+from kleene.plan.detections import DetectionPlan, is_read_with_source
 
 # Events that nothing refers to any more are dropped when there are more of them than of the others, and so many.
 _WORTH_IT = 1 << 16
@@ -67,11 +67,9 @@ class DetectionNetwork:
 
     def _add(self, node: Detection) -> int:
         """Make the operators of a node and of those below it; the number of its own."""
-        if (
-            isinstance(node, DetectionFilter)
-            and isinstance(node.operand, DetectionSource)
-            and _is_plain(node.condition)
-        ):
+        if is_read_with_source(node):
+            assert isinstance(node, DetectionFilter), "a filter of a source"
+            assert isinstance(node.operand, DetectionSource), "a filter of a source"
             self._sources.append((node.operand.component, node.condition))
             return self._made(node, SourceOperator(node.operand, self._context), [])
         if isinstance(node, DetectionSource):
@@ -81,6 +79,7 @@ class DetectionNetwork:
         return self._made(node, self._operator(node), below)
 
     def _made(self, node: Detection, operator: Operator, below: list[int]) -> int:
+        operator.counts = OperatorCounts()
         self._operators.append((operator, below))
         self.nodes.append(node)
         return len(self._operators) - 1
@@ -109,7 +108,9 @@ class DetectionNetwork:
         new = self.events.take_in(table, self._sources)
         given: list[DetectionBatch] = []
         for operator, below in self._operators:
-            given.append(operator.advance(new, [given[place] for place in below], until))
+            inputs = [given[place] for place in below]
+            given.append(operator.advance(new, inputs, until))
+            _count(operator, inputs, given[-1])
         return self._matches(given[-1].detections), new.number
 
     def _matches(self, detections: DetectionArrays) -> Matches:
@@ -128,6 +129,11 @@ class DetectionNetwork:
     @property
     def operators(self) -> list[Operator]:
         return [operator for operator, _ in self._operators]
+
+    @property
+    def counts(self) -> dict[Detection, OperatorCounts]:
+        """What each operator counted, by its node."""
+        return {node: operator.counts for node, operator in zip(self.nodes, self.operators, strict=True)}
 
     @property
     def _waiting(self) -> Iterator[DetectionArrays]:
@@ -173,8 +179,7 @@ class DetectionNetwork:
     @property
     def looks(self) -> int:
         """How many times a detection that waits was looked at, so far."""
-        with_looks = (each for each in self.operators if isinstance(each, NextOperator | IterationOperator))
-        return sum(each.successors.looks for each in with_looks)
+        return sum(each.counts.looks for each in self.operators)
 
     def first_due(self) -> int | None:
         """The first moment at which something that waits is given without further events."""
@@ -215,6 +220,8 @@ class DetectionNetwork:
         )
         new.events.begin_at(self.events.next_step)
         new._kept = len(needed)
+        for operator, other in zip(new.operators, self.operators, strict=True):
+            operator.counts = other.counts
         return new
 
     # As it is kept
@@ -239,12 +246,6 @@ class DetectionNetwork:
             operator.waiting = ordered
 
 
-def _is_plain(condition: tuple[Clause, ...]) -> bool:
-    """Whether a condition names the event alone."""
-    named = [each for clause in condition for each in references(clause)]
-    return bool(named) and all(isinstance(each, Attribute) and each.which is Which.SINGLE for each in named)
-
-
 def _each_once(detections: DetectionArrays, rows: Ints, variables: Ints) -> tuple[DetectionArrays, Ints, Ints]:
     """Detections of the same events under the same names are one."""
     places: dict[bytes, int] = {}
@@ -256,3 +257,13 @@ def _each_once(detections: DetectionArrays, rows: Ints, variables: Ints) -> tupl
     chosen = np.array(list(places.values()), np.int64)
     once = taken(detections._replace(rows=rows, aliases=variables), chosen)
     return taken(detections, chosen), once.rows, once.aliases
+
+
+def _count(operator: Operator, inputs: Sequence[DetectionBatch], output: DetectionBatch) -> None:
+    """Count what came, what was given, and what waits."""
+    counts = operator.counts
+    # The other operand of `;` and of an exception does not wait, and does not go on.
+    first = inputs if isinstance(operator, UnionOperator) else inputs[:1]
+    counts.came += sum(size_of(each.detections) for each in first)
+    counts.given += size_of(output.detections)
+    counts.most = max(counts.most, 0 if operator.waiting is None else size_of(operator.waiting))

@@ -25,6 +25,7 @@ from kleene.algebra.detections import (
 )
 from kleene.engine.detections.arrays import joined, merged, no_detections, of_events, size_of, taken, together
 from kleene.engine.detections.batches import DetectionBatch, Failures
+from kleene.engine.detections.counts import OperatorCounts
 from kleene.engine.detections.events import HeldEvents, NewEvents
 from kleene.engine.detections.pair_tests import CompiledTests
 from kleene.engine.detections.successors import NEVER, SuccessorPlan, Successors
@@ -71,6 +72,8 @@ class Operator(Protocol):
 
     # What it holds; None for an operator that holds nothing.
     waiting: DetectionArrays | None = None
+    # What came of the detections so far. The network counts those that come and are given, an operator the rest.
+    counts: OperatorCounts = OperatorCounts()
 
     def advance(self, new: NewEvents, inputs: Sequence[DetectionBatch], until: int | None) -> DetectionBatch:
         """Take in what its operands give; `until` is the watermark, None: the end of time."""
@@ -158,6 +161,7 @@ class NextOperator(Operator):
         lefts = together([self.waiting, left.detections])
         keys = np.concatenate([self.keys, self.successors.left_keys(left.detections)])
         ran = self.successors.run(lefts, keys, right.detections, right.failures)
+        ran.count(size_of(lefts), self.counts)
         output = joined(lefts, ran.rights, ran.pairs)
         failures = [left.failures, self._seen(lefts, ran.rights, ran.exceptions, ran.failures)]
         self._hold(lefts, keys, ran.waiting, until)
@@ -176,10 +180,13 @@ class NextOperator(Operator):
         return Failures(joined(lefts, rights, pairs[chosen]), numbers[chosen])
 
     def _hold(self, lefts: DetectionArrays, keys: Ints, waiting: Ints, until: int | None) -> None:
+        before = len(waiting)
         if until is None:
             waiting = waiting[:0]
+            self.counts.left += before
         elif self._node.expiry:
             waiting = waiting[self.successors.expires(lefts)[waiting] >= until]
+            self.counts.expired += before - len(waiting)
         if not self._node.failing:
             # Without a key nothing is ever next.
             waiting = waiting[keys[waiting] >= 0]
@@ -213,6 +220,7 @@ class IterationOperator(Operator):
         while size_of(runs):
             keys = np.zeros(size_of(runs), np.int64)
             ran = self.successors.run(runs, keys, operand.detections, operand.failures)
+            ran.count(size_of(runs), self.counts)
             waiting.append(taken(runs, ran.waiting))
             runs = joined(runs, ran.rights, ran.pairs)
             given.append(runs)
@@ -220,10 +228,13 @@ class IterationOperator(Operator):
         return DetectionBatch(merged(given), operand.failures)
 
     def _hold(self, waiting: DetectionArrays, until: int | None) -> None:
+        before = size_of(waiting)
         if until is None:
             waiting = no_detections()
+            self.counts.left += before
         elif self._expires:
             waiting = taken(waiting, np.flatnonzero(self.successors.expires(waiting) >= until))
+            self.counts.expired += before - size_of(waiting)
         self.waiting = waiting
 
     def last_use(self) -> int | None:
@@ -251,6 +262,7 @@ class UnlessOperator(Operator):
             tests = self._tests.on(detections, known)
             cancelled(detections, known, tests, scope, bool(self._node.condition), out)
             detections = taken(detections, np.flatnonzero(~out))
+            self.counts.ended += size_of(operand.detections) - size_of(detections)
         self._hold(known, until)
         failures = operand.failures
         if not self._node.condition:

@@ -10,6 +10,7 @@ import numpy as np
 from kleene.algebra.detections import Expiry, Failing
 from kleene.engine.detections.arrays import in_history_order, size_of, taken, together
 from kleene.engine.detections.batches import Failures
+from kleene.engine.detections.counts import OperatorCounts
 from kleene.engine.detections.events import HeldEvents
 from kleene.engine.detections.pair_tests import CompiledTests, LinkedTests
 from kleene.engine.intake.keys import Interner
@@ -50,7 +51,9 @@ class Succeeded:
 
     pairs      [pair, 2]: a left detection and the right one that it is output with
     failures   [pair, 2]: a left detection and the failed one that it has seen
-    left       [left]: those that still wait
+    waiting    [left]: those that still wait
+    ended      how many died with a failed detection
+    looks      how many times one of them was looked at
     """
 
     rights: DetectionArrays
@@ -58,6 +61,18 @@ class Succeeded:
     pairs: Ints
     failures: Ints
     waiting: Ints
+    ended: int
+    looks: int
+
+    def count(self, lefts: int, counts: OperatorCounts) -> None:
+        """Add what became of so many left detections."""
+        served = np.zeros(lefts, np.bool_)
+        served[self.pairs[:, 0]] = True
+        number = int(np.count_nonzero(served))
+        counts.served += number
+        counts.ended += self.ended
+        counts.failed += lefts - len(self.waiting) - self.ended - number
+        counts.looks += self.looks
 
 
 class Successors:
@@ -72,8 +87,6 @@ class Successors:
         self._levels = [Interner() for _ in plan.keys]
         self._numbers = {each.exception: number for number, each in enumerate(plan.failing)}
         self._effects = np.array([_effect(each) for each in plan.failing], np.int64)
-        # How many times a left detection was looked at.
-        self.looks = 0
 
     @property
     def nbytes(self) -> int:
@@ -152,11 +165,12 @@ class Successors:
         awaited = kernel.Awaited(order, groups, right_keys, failed, self._effects)
         scope = self.tests.scope(self._events, self._strings)
         given = kernel.NextInput(lefts, waiting, rights, awaited, self.tests.on(lefts, rights), scope)
-        pairs, seen = self._advance(given)
+        pairs, seen, looks = self._advance(given)
         exceptions = np.concatenate([np.full(size, -1, np.int64), failures.exceptions])
-        return Succeeded(rights, exceptions, pairs, seen, np.flatnonzero(gone == 0))
+        ended = int(np.count_nonzero(self._effects[failed[seen[:, 1]]] == kernel.KILLS))
+        return Succeeded(rights, exceptions, pairs, seen, np.flatnonzero(gone == 0), ended, looks)
 
-    def _advance(self, given: kernel.NextInput) -> tuple[Ints, Ints]:
+    def _advance(self, given: kernel.NextInput) -> tuple[Ints, Ints, int]:
         scans = bool(self._plan.residual)
         progress = np.zeros(kernel.PROGRESS, np.int64)
         pairs = empty((max(_FIRST_ROOM, len(given.lefts.ends)), 2), np.int64)
@@ -166,8 +180,8 @@ class Successors:
             if progress[kernel.FAILURES] + progress[kernel.ADDED] > len(failures) and failed:
                 failures = _longer(failures, int(progress[kernel.FAILURES] + progress[kernel.ADDED]))
             pairs = _longer(pairs, int(progress[kernel.PAIRS]) + self._most_pairs(given, int(progress[kernel.AT])))
-        self.looks += int(progress[kernel.LOOKS])
-        return pairs[: progress[kernel.PAIRS]], failures[: progress[kernel.FAILURES]]
+        looks = int(progress[kernel.LOOKS])
+        return pairs[: progress[kernel.PAIRS]], failures[: progress[kernel.FAILURES]], looks
 
     @staticmethod
     def _most_pairs(given: kernel.NextInput, at: int) -> int:
