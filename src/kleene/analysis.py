@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+import numpy as np
 import pyarrow as pa
 
+from kleene.algebra.detections import Detection, Iteration, NextDetection, Unless
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
 from kleene.composition.graph_run import GraphRun, QueryRun
 from kleene.composition.query_graph import QueryGraph
+from kleene.engine.detections.counts import OperatorCounts
+from kleene.engine.detections.engine import DetectionEngine
 from kleene.engine.engine import Engine
 from kleene.engine.readiness import run_when_ready
 from kleene.engine.state.statistics import ComponentCounts
+from kleene.frames.arrow import as_integers
+from kleene.frames.numbers import to_numpy
+from kleene.optimize.any_planner import plan_on_reference
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Measured
+from kleene.plan.detections import DetectionPlan
 from kleene.plan.explain_lines import Row
 from kleene.plan.physical import Plan, SequencePlan
 from kleene.plan.program import NotCompilable
@@ -43,8 +52,7 @@ class Analysis:
     @property
     def lines(self) -> list[str]:
         """The number of matches and of events, and the time, as lines of text."""
-        matches, events = _number(self.matches, "match", "matches"), _number(self.events, "event", "events")
-        return [f"It ran: {matches} in {events}.", f"It took {self.seconds:.3f} s in this process, compiling included."]
+        return _summary(self.matches, self.events, self.seconds)
 
 
 def counting_run(query: BoundQuery, table: pa.Table, settings: Settings) -> Engine:
@@ -91,6 +99,85 @@ def _counts(run: QueryRun) -> StreamCounts:
         raise NotCompilable("the reference evaluator counts nothing")
     *states, results = counts.tolist()
     return StreamCounts(plan, tuple((came, served, expired) for came, served, expired in states), results[0])
+
+
+# Queries in EQL are run in so many steps of time, after each of which what waits is counted.
+_STEPS = 64
+_ANY_STATE = 1 << 62
+
+
+@dataclass(frozen=True)
+class DetectionAnalysis:
+    """A run of a query in EQL: what each operator counted."""
+
+    plan: DetectionPlan
+    counts: dict[Detection, OperatorCounts]
+    events: int
+    matches: int
+    seconds: float
+
+    @property
+    def lines(self) -> list[str]:
+        return _summary(self.matches, self.events, self.seconds)
+
+    def text_of(self, node: Detection) -> str:
+        """What one operator counted."""
+        counts = self.counts[node]
+        given = f"{counts.given:,} given"
+        if isinstance(node, Unless):
+            return f"{counts.came:,} came, {counts.ended:,} ended by an exception, {given}"
+        if not isinstance(node, NextDetection | Iteration):
+            return given
+        facts = [
+            f"{number:,} {what}"
+            for number, what in (
+                (counts.failed, "over, since what came next failed"),
+                (counts.ended, "ended by ∅"),
+                (counts.expired, "expired"),
+            )
+            if number
+        ]
+        waited = f"{counts.most:,} waited at most, {counts.left:,} at the end"
+        return ", ".join([f"{counts.came:,} came", given, *facts, waited, _number(counts.looks, "look", "looks")])
+
+
+def detection_run(query: BoundEqlQuery, table: pa.Table, settings: Settings, steps: int = 1) -> DetectionEngine:
+    """An engine that went through a table in steps of time; `NotCompilable` when no engine can run the query."""
+    # What waits may be unbounded: the table is not.
+    enough = replace(settings, budget=replace(settings.budget, state_bytes=settings.budget.state_bytes or _ANY_STATE))
+
+    def whole(engine: DetectionEngine) -> DetectionEngine:
+        engine.process(table)
+        for moment in _moments(table, query, steps):
+            engine.process(table.slice(0, 0), watermark=moment)
+        engine.finish()
+        return engine
+
+    return run_when_ready(lambda: DetectionEngine(query, enough), lambda engine: [engine.plan], whole, table.num_rows)
+
+
+def _moments(table: pa.Table, query: BoundEqlQuery, steps: int) -> list[int]:
+    """Moments between which there are about as many events."""
+    times = np.sort(to_numpy(as_integers(table.column(query.schema.time).drop_null())))
+    places = [len(times) * step // steps for step in range(1, steps)] if len(times) else []
+    return sorted({int(times[place]) for place in places})
+
+
+def analyzed_detections(query: BoundEqlQuery, table: pa.Table, settings: Settings) -> DetectionAnalysis:
+    """Run a query in EQL over a table, on the engine or else on the reference evaluator."""
+    began = time.perf_counter()
+    try:
+        engine = detection_run(query, table, settings, _STEPS)
+    except NotCompilable as problem:
+        events, bad = events_of(table, query.schema)
+        matches = len(evaluate(query, events, Limits(), bad).matches)
+        plan = plan_on_reference(query, str(problem))
+        assert isinstance(plan, DetectionPlan), "the plan of a query in EQL"
+        return DetectionAnalysis(plan, {}, len(events), matches, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    network, statistics = engine.network, engine.statistics
+    counts = {} if network is None else network.counts
+    return DetectionAnalysis(engine.plan, counts, statistics.rows - statistics.bad, statistics.matches, seconds)
 
 
 def analyzed(query: BoundQuery, settings: Settings, table: pa.Table) -> Analysis:
@@ -146,6 +233,13 @@ def _on_reference(query: BoundQuery, table: pa.Table, reason: str) -> Analysis:
         text = f"{component.variable}: {_number(len(seen), 'event', 'events')}, {keyed:,} kept"
         rows.append(("" if place else "counted", text))
     return Analysis(Plan.on_reference(query, reason), len(events), len(reference.matches), seconds, counted=[rows])
+
+
+def _summary(matches: int, events: int, seconds: float) -> list[str]:
+    return [
+        f"It ran: {_number(matches, 'match', 'matches')} in {_number(events, 'event', 'events')}.",
+        f"It took {seconds:.3f} s in this process, compiling included.",
+    ]
 
 
 def _number(count: int, one: str, many: str) -> str:

@@ -6,7 +6,7 @@ failed detection ∅ is no event: it says when an exception occurred, and ends w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kleene.pattern.expressions import Clause
@@ -172,27 +172,30 @@ def last_aliases(node: Detection) -> dict[str, int]:
     return last_aliases(node.operand)
 
 
-def said(node: Detection) -> str:
-    """A node as EQL writes it, without conditions."""
+def said(node: Detection, time: Callable[[int], str] = str) -> str:
+    """A node as EQL writes it, without conditions; `time` writes steps of the clock."""
+
+    def beside(part: Detection, *plain: type[Detection]) -> str:
+        """An operand, in parentheses where it is of no kind that needs none."""
+        while isinstance(part, DetectionFilter):
+            part = part.operand
+        text = said(part, time)
+        return text if isinstance(part, (DetectionSource, *plain)) else f"({text})"
+
     match node:
         case DetectionSource(component):
             name = component.classes[0].name
             return name if component.variable == name else f"{name} {component.variable}"
         case DetectionFilter(operand):
-            return said(operand)
+            return said(operand, time)
         case DetectionUnion(parts):
-            return " | ".join(map(_enclosed, parts))
+            return " | ".join(beside(part, Iteration, Delay) for part in parts)
         case NextDetection(left, right):
-            return f"{said(left)} ; {_enclosed(right)}"
+            tighter = Iteration, Delay, DetectionUnion
+            return f"{beside(left, NextDetection, *tighter)} ; {beside(right, *tighter)}"
         case Iteration(operand):
-            return f"{_enclosed(operand)}+"
+            return f"{beside(operand)}+"
         case Unless(operand, exception):
-            return f"{_enclosed(operand)} \\ {_enclosed(exception)}"
+            return f"{beside(operand, Iteration, Delay)} \\ {beside(exception, Iteration, Delay)}"
         case Delay(operand, steps):
-            return f"{_enclosed(operand)} @ {steps}"
-
-
-def _enclosed(node: Detection) -> str:
-    while isinstance(node, DetectionFilter):
-        node = node.operand
-    return said(node) if isinstance(node, DetectionSource) else f"({said(node)})"
+            return f"{beside(operand, Iteration)} @ {time(steps)}"

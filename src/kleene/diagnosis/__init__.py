@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
 from kleene.analysis import counting_run
 from kleene.diagnosis.automata import diagnose_stream
+from kleene.diagnosis.detections import diagnose_detections
 from kleene.diagnosis.stream import DiagnosedStream
 from kleene.diagnosis.trees import TreeWording
 from kleene.diagnosis.wording import Wording, counted
@@ -37,6 +39,8 @@ def diagnose(events: Any, query: AnyQuery, *, schema: Schema | None = None) -> s
     bound = query.bind(schema_on(table.schema, known))
     if isinstance(bound, BoundStreamQuery):
         return diagnose_stream(bound, table)
+    if isinstance(bound, BoundEqlQuery):
+        return diagnose_detections(bound, table)
     assert isinstance(query, Query), "only patterns are left"
     try:
         # What another plan counted would be lost.

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from kleene.algebra.eql_query import EqlQuery
 from kleene.algebra.query import StreamQuery
 from kleene.optimize.idle_rules import idle_rules
 from kleene.optimize.planner import plan_query
 from kleene.optimize.rules import LINE_RULES, TREE_RULES
 from kleene.pattern.explaining import explanation
-from kleene.pattern.query import BoundQuery, Query
+from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.plan.explain import plan_text
 from kleene.plan.mermaid import plan_mermaid
@@ -68,6 +69,10 @@ def explain_query(
         from kleene.explanation.streams import explain_stream
 
         return Explanation(*explain_stream(query, schema, events, settings or Settings(), analyze=analyze))
+    if isinstance(query, EqlQuery):
+        from kleene.explanation.detections import explain_eql
+
+        return Explanation(*explain_eql(query, schema, events, settings or Settings(), analyze=analyze))
     columns: pa.Schema | None = None
     table: pa.Table | None = None
     if events is not None:
@@ -86,7 +91,7 @@ def explain_query(
         plan = _planned(bound, used, None if open_ones else table)
         if columns is not None and not open_ones and plan.why_on_reference is None:
             plan = _compiled(bound, plan, columns, used)
-    lines = [*explanation(bound, query.tree.within if isinstance(query, Query) else None), "", "plan"]
+    lines = [*explanation(bound, query.tree.within), "", "plan"]
     seen = (None, ()) if ran is None else (ran.measured, ran.counted)
     lines += [f"  {line}".rstrip() for line in plan_text(plan, *_rules(bound, plan, used), *seen)]
     if columns is not None:

@@ -29,28 +29,36 @@ from kleene.plan.layout import AS_INTEGERS
 _PLAIN = frozenset({ValueType.INT, ValueType.STRING, ValueType.BOOL})
 
 
-def plan_detections(query: BoundEqlQuery) -> DetectionPlan:
+def plan_detections(query: BoundEqlQuery, *, supposing: bool = False) -> DetectionPlan:
+    """The plan of a query.
+
+    supposing   whether values of unknown types can be keys: a plan that is only shown, before any events are known
+    """
+    types = _PLAIN | {ValueType.UNKNOWN} if supposing else _PLAIN
     nodes = list(walk_detections(query.root))
-    nexts = tuple(_next_plan(node) for node in nodes if isinstance(node, NextDetection))
+    nexts = tuple(_next_plan(node, types) for node in nodes if isinstance(node, NextDetection))
     lasting = query.schema.start is not None
     unlesses = tuple(
         UnlessPlan(node, length_of(node.operand, lasting=lasting)) for node in nodes if isinstance(node, Unless)
     )
-    waiting = (node for node in nodes if isinstance(node, NextDetection | Iteration | Unless))
-    unbounded = next((node for node in waiting if _is_unbounded(node, lasting=lasting)), None)
-    return DetectionPlan(query, nexts, unlesses, unbounded)
+    return DetectionPlan(query, nexts, unlesses, next(iter(unbounded_operators(query)), None))
 
 
-def _next_plan(node: NextDetection) -> NextPlan:
+def _next_plan(node: NextDetection, types: frozenset[ValueType]) -> NextPlan:
     lefts, rights = frozenset(aliases(node.left)), frozenset(aliases(node.right))
-    keys = {clause: part for clause in node.first_of if (part := key_part(clause, lefts, rights)) is not None}
+    keys = {clause: part for clause in node.first_of if (part := key_part(clause, lefts, rights, types)) is not None}
     parts = tuple(keys.values())
     residual = tuple(clause for clause in node.first_of if clause not in keys)
     return NextPlan(node, parts, residual, tuple(_failing_fields(each, parts) for each in node.failing))
 
 
-def key_part(clause: Clause, lefts: frozenset[str], rights: frozenset[str]) -> KeyPart | None:
-    """A clause as an equality of a field on the left with one on the right; None when it is something else."""
+def key_part(
+    clause: Clause, lefts: frozenset[str], rights: frozenset[str], types: frozenset[ValueType] = _PLAIN
+) -> KeyPart | None:
+    """A clause as an equality of a field on the left with one on the right; None when it is something else.
+
+    types   those whose equal values are equal keys, whatever the columns
+    """
     literal = clause.literals[0]
     if len(clause.literals) > 1 or not isinstance(literal, Comparison) or literal.operator != "=":
         return None
@@ -63,7 +71,7 @@ def key_part(clause: Clause, lefts: frozenset[str], rights: frozenset[str]) -> K
     if not is_pair or not one.which is other.which is Which.SINGLE or one.type is not other.type:
         return None
     same_steps = one.type in AS_INTEGERS and one.attribute == other.attribute
-    return KeyPart(one, other) if one.type in _PLAIN or same_steps else None
+    return KeyPart(one, other) if one.type in types or same_steps else None
 
 
 def _failing_fields(failing: Failing, keys: Iterable[KeyPart]) -> tuple[Attribute, ...] | None:
@@ -80,6 +88,13 @@ def _failing_fields(failing: Failing, keys: Iterable[KeyPart]) -> tuple[Attribut
 
 
 # Bounds on a stream --------------------------------------------------------------------------------------------------
+
+
+def unbounded_operators(query: BoundEqlQuery) -> list[NextDetection | Iteration | Unless]:
+    """The operators at which detections could gather for ever."""
+    lasting = query.schema.start is not None
+    holding = (node for node in walk_detections(query.root) if isinstance(node, NextDetection | Iteration | Unless))
+    return [node for node in holding if _is_unbounded(node, lasting=lasting)]
 
 
 def _is_unbounded(node: NextDetection | Iteration | Unless, *, lasting: bool) -> bool:
