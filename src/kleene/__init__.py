@@ -20,6 +20,7 @@ from kleene.api import (
 )
 from kleene.builder import FoldStep, PublishedStream, StreamExpression, carried, stream
 from kleene.errors import KleeneError
+from kleene.event_builder import EventExpression, SelectedEvents, events
 from kleene.explainable import EqlQuery, Query, StreamQuery
 from kleene.explanation import Explanation
 from kleene.frames.outputs import Outputs
@@ -36,6 +37,7 @@ __all__ = [
     "Budget",
     "Engine",
     "EqlQuery",
+    "EventExpression",
     "Exchange",
     "Executor",
     "Explanation",
@@ -46,6 +48,7 @@ __all__ = [
     "PublishedStream",
     "Query",
     "Schema",
+    "SelectedEvents",
     "Settings",
     "Stream",
     "StreamExpression",
@@ -53,6 +56,7 @@ __all__ = [
     "__version__",
     "carried",
     "decompress",
+    "events",
     "explain",
     "flat",
     "infer_schema",

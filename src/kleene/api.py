@@ -63,7 +63,7 @@ def query(
 ) -> ExplainableQuery:
     """Parse a query; a wrong one raises an error that shows the place.
 
-    text       the query, in any spelling that Kleene knows, or an expression that `kleene.stream` began
+    text       the query, in any spelling that Kleene knows, or what `kleene.stream` or `kleene.events` began
     name       what the `query` column of its matches says
     params     values for `:name` in the text; a name that nothing has is an error when the query runs
     spelling   the name of the spelling, where the text should not decide

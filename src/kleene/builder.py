@@ -14,12 +14,13 @@ from math import isfinite
 from typing import Any, Self
 
 from kleene.errors import NOWHERE, QueryError, SyntaxProblem
-from kleene.explainable import StreamQuery
+from kleene.explainable import EqlQuery, StreamQuery
 from kleene.lang import cesar_spelling, format_query, tree
 from kleene.lang import stream_tree as streams
 from kleene.lang.building import build
 from kleene.lang.characters import check_characters
 from kleene.lang.format_streams import format_step
+from kleene.lang.spellings import ParsedQuery
 
 # The text of a value, or a number.
 Value = str | int | float
@@ -61,7 +62,9 @@ class _Operations:
         ρ{S1.price ↦ low, name ↦ company}(Stock S1)
         """
         pairs = _some({**(names or {}), **more}.items(), "rename")
-        renamed = tuple(streams.Renaming(_attribute(old, "rename"), _name(new, "a new name")) for old, new in pairs)
+        renamed = tuple(
+            streams.Renaming(_attribute(old, "rename"), checked_name(new, "a new name")) for old, new in pairs
+        )
         return self._with(build(streams.Rename, self.tree, renamed, at=NOWHERE, below=(self.tree,)))
 
     def compute(self, values: Mapping[str, Value] | None = None, /, **more: Value) -> Self:
@@ -96,14 +99,27 @@ class FoldStep(_Operations):
 
 
 class BuiltQuery:
-    """What can be run: an expression, whether it is published or not."""
+    """What can be run: an expression of streams or of events, whether it makes a stream or not."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def query_tree(self) -> streams.StreamQuery:
+    def query_tree(self) -> ParsedQuery:
         """The syntax tree of its text."""
+
+    @abstractmethod
+    def query(self, name: str | None = None, params: Mapping[str, object] | None = None) -> StreamQuery | EqlQuery:
+        """The query that it is, with a name and values for its parameters."""
+
+    def __str__(self) -> str:
+        return format_query(self.query_tree)
+
+
+class BuiltStream(BuiltQuery):
+    """An expression of streams, whether it is published or not."""
+
+    __slots__ = ()
 
     def query(self, name: str | None = None, params: Mapping[str, object] | None = None) -> StreamQuery:
         """The query that it is, with a name and values for its parameters.
@@ -113,15 +129,12 @@ class BuiltQuery:
         """
         return StreamQuery(str(self), name, dict(params or {}), "cesar")
 
-    def __str__(self) -> str:
-        return format_query(self.query_tree)
-
     def __repr__(self) -> str:
         return f"<stream {self}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PublishedStream(BuiltQuery):
+class PublishedStream(BuiltStream):
     """An expression whose results are a stream that other queries read by its name."""
 
     tree: streams.Stream
@@ -133,7 +146,7 @@ class PublishedStream(BuiltQuery):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StreamExpression(_Operations, BuiltQuery):
+class StreamExpression(_Operations, BuiltStream):
     """An expression of the stream algebra. `kleene.stream(type, id)` makes one; `kleene.match` takes it as a query."""
 
     @property
@@ -206,7 +219,7 @@ class StreamExpression(_Operations, BuiltQuery):
         >>> print(stream("Stock").select("vol > 10000").publish("Large"))
         σ{vol > 10000}(Stock) publish Large
         """
-        return PublishedStream(self.tree, _name(name, "a stream's name"))
+        return PublishedStream(self.tree, checked_name(name, "a stream's name"))
 
     def __or__(self, other: StreamExpression) -> StreamExpression:
         return self.union(other) if isinstance(other, StreamExpression) else NotImplemented
@@ -222,8 +235,8 @@ def stream(type: str, id: str | None = None) -> StreamExpression:
     >>> print(dear.next(stream("Stock", "S2"), "S2.name = S1.name"))
     σ{S1.price > 100}(Stock S1) ;{S2.name = S1.name} Stock S2
     """
-    name = None if id is None else _name(id, "an id")
-    return StreamExpression(streams.StreamSource(tree.TypeName(_name(type, "a type")), name))
+    name = None if id is None else checked_name(id, "an id")
+    return StreamExpression(streams.StreamSource(tree.TypeName(checked_name(type, "a type")), name))
 
 
 def carried() -> FoldStep:
@@ -270,7 +283,7 @@ def _read(text: object, part: str, method: str) -> Any:
 _CALLED = {"condition": "a condition", "value": "a value", "attribute": "an attribute"}
 
 
-def _name(name: str, what: str) -> str:
+def checked_name(name: str, what: str) -> str:
     """A name that a query can hold: plain, or in backquotes."""
     if not isinstance(name, str) or not name or "`" in name or "\n" in name:
         raise SyntaxProblem(f"{what} cannot be {name!r}", hint="a name has one line, and no backquotes")

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from kleene.errors import Span
 from kleene.lang.advice import Advice, foreign_comparison
-from kleene.lang.eql_context import NAME, EqlContext
+from kleene.lang.eql_context import NAME, EqlContext, PartContext
 from kleene.lang.eql_pattern_advice import NO_PATTERN, pattern_advice
 
 FILTERS = "FILTER(…) stands between commas in WHERE: `FILTER(S1.acc = S2.acc), S1.amount < 100`; an OR stands inside it"
@@ -33,6 +33,18 @@ def eql_advice(text: str, span: Span, expected: str) -> Advice:
         if suggestion is not None:
             return suggestion
     return Advice(span, f"expected {expected}")
+
+
+def eql_part_advice(clause: str, called: str, text: str, span: Span, expected: str) -> Advice:
+    """Advice on a part of a clause that stands by itself, and what it is called."""
+    place = PartContext(text, span, expected, clause)
+    for rule in _PART_RULES:
+        suggestion = rule(place)
+        if suggestion is not None:
+            return suggestion
+    # The signs that go on with the rest of a query tell nothing here.
+    ends = any(word in expected for word in (*_ORDER, "the end of the query"))
+    return Advice(span, f"expected the end of the {called}" if ends else f"expected {expected}")
 
 
 def eql_end_advice(text: str, expected: str) -> tuple[str, Advice]:
@@ -191,3 +203,4 @@ _RULES: tuple[Callable[[EqlContext], Advice | None], ...] = (
     _occurs_within,
     _conditions,
 )
+_PART_RULES: tuple[Callable[[EqlContext], Advice | None], ...] = (_parentheses, _occurs_within, _conditions)

@@ -78,3 +78,14 @@ class EqlContext(ErrorContext):
         amount = re.search(r"\bwithin\s*(\d+(?:\.\d+)?(?:\s*[^\W\d]\w*)?)", self.text, re.IGNORECASE)
         shown = "12 hours" if amount is None else " ".join(amount[1].split())
         return f"a length of time is a condition in WHERE: `({first}, {last}) OCCURS WITHIN {shown}`"
+
+
+@dataclass(frozen=True)
+class PartContext(EqlContext):
+    """A place in a part of a clause that is written without the rest of its query."""
+
+    within: str = "WHERE"
+
+    @property
+    def clause(self) -> str:
+        return self.within
