@@ -69,6 +69,15 @@ queries = [
     "PATTERN (A a & B b) ; !(C c) WHERE c.half > a.half WITHIN 5",
     "PATTERN !(C c) ; (A a & B b) WHERE [k] AND c.x > a.x WITHIN 5",
     "PATTERN (A a & B b) ; D+ WHERE D.at > a.at WITHIN 4 OUTPUT NON_OVERLAP",
+    "SELECT * FROM A",
+    "SELECT * FROM A a ; B b WHERE FILTER(a.k = b.k), FILTER(a.flag = b.flag), b.y > a.half",
+    "SELECT a.text, c.money, b.half AS half FROM A a ; B b ; C c WHERE FILTER(a.few = b.few and b.x > a.x), c.x > a.x",
+    "SELECT * FROM A a ; B b WHERE FILTER(a.text < b.text), (a, b) OCCURS WITHIN 9",
+    "SELECT last(t.x) AS top, c.few FROM A t+ ; C c"
+    " WHERE ALL(t.x) < 9, FILTER(PREV(t.y) < 5), FILTER(c.day > PREV(t.day))",
+    r"SELECT * FROM (A a | B b) ; (C c \ D d) WHERE FILTER(a.k = c.k), d.text > a.text",
+    r"SELECT * FROM (A a ; C c) \ B b WHERE b.k = a.k, b.unsigned > 3",
+    r"SELECT * FROM (A a ; C c)+ \ B b",
 ]
 others = {
     "PATTERN A a ; B* b[] ; C c WHERE partition_contiguity { [half] } WITHIN 3 EVENTS OUTPUT NON_OVERLAP": Schema(),
