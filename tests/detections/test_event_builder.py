@@ -145,6 +145,16 @@ def test_what_it_makes_is_read_by_others() -> None:
     assert sorted((row["query"], row["end"]) for row in found) == [("Rise", 3), ("high", 3)]
 
 
+def test_each_class_reads_its_own_texts() -> None:
+    for other in (kleene.Query, kleene.StreamQuery):
+        with pytest.raises(QueryError, match="this is a query in EQL"):
+            other(str(RISE)).bind()
+    with pytest.raises(QueryError, match="this is no query in EQL"):
+        kleene.EqlQuery("PATTERN A a").bind()
+    with pytest.raises(kleene.KleeneError, match="an `Engine` runs patterns"):
+        kleene.Engine(RISE.query().bind())
+
+
 def test_an_expression_stays_as_it_is() -> None:
     S1.where("S1.amount > 5")
     assert str(S1) == "SELECT * FROM t S1"

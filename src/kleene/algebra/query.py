@@ -12,6 +12,7 @@ from kleene.algebra.names import DUR, LAST, show
 from kleene.algebra.nodes import AttributeName, Node, StreamSource, sources
 from kleene.errors import DuplicateColumn, QueryWarning, ReservedName, Span, UnknownSpelling
 from kleene.lang import stream_tree, tree
+from kleene.lang.eql_tree import EqlQuery as EqlQueryTree
 from kleene.lang.format_streams import format_stream_query
 from kleene.lang.stream_tree import StreamQuery as StreamQueryTree
 from kleene.pattern.bind_pattern import RESULT_COLUMNS
@@ -127,7 +128,11 @@ class StreamQuery(WrittenQuery):
         # A stream's name alone is an expression, too, and no text of any other spelling.
         parsed = self._parsed("cesar")
         if not isinstance(parsed, StreamQueryTree):
-            raise UnknownSpelling("this is a pattern", hint="`kleene.query(text)` reads it, and expressions of streams")
+            is_eql = isinstance(parsed, EqlQueryTree)
+            raise UnknownSpelling(
+                "this is a query in EQL" if is_eql else "this is a pattern",
+                hint="`kleene.query(text)` reads it, and expressions of streams",
+            )
         return parsed
 
     @cached_property

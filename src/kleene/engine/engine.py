@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.engine.engine_state import EngineState, reach, selects_in_stream
 from kleene.engine.executors.trees.planning import Planning
 from kleene.engine.intake.arrivals import Arrivals
@@ -18,7 +19,7 @@ from kleene.engine.state import snapshots
 from kleene.engine.state.budget import Accounts
 from kleene.engine.state.state_contract import check_state
 from kleene.engine.state.statistics import Alive, RunCounts
-from kleene.errors import BadSnapshot, UnboundedState
+from kleene.errors import BadSnapshot, UnboundedState, UnknownKind
 from kleene.lang.tree import OutputMode
 from kleene.optimize.planner import plan_query
 from kleene.optimize.statistics import Statistics
@@ -43,6 +44,8 @@ class Engine:
         plan         a fixed plan; otherwise the planner chooses, and may change it
         statistics   what is known of the events; otherwise the first of them are sampled
         """
+        if isinstance(query, BoundEqlQuery):
+            raise UnknownKind("an `Engine` runs patterns, and this is a query in EQL", hint="`kleene.match` runs it")
         self.query, self.settings = query, settings or Settings()
         self._first_plan = plan or plan_query(query, self.settings, statistics)
         reason = self._first_plan.why_on_reference

@@ -16,6 +16,7 @@ from kleene.errors import (
     did_you_mean,
 )
 from kleene.lang import format_query, tree
+from kleene.lang.eql_tree import EqlQuery as EqlQueryTree
 from kleene.pattern import bind_pattern as patterns
 from kleene.pattern.alternatives import alternatives
 from kleene.pattern.bind_expression import Scopes
@@ -158,8 +159,10 @@ class Query(WrittenQuery):
     def tree(self) -> tree.Query:
         parsed = self._parsed()
         if not isinstance(parsed, tree.Query):
+            is_eql = isinstance(parsed, EqlQueryTree)
             raise UnknownSpelling(
-                "this is an expression of streams", hint="`kleene.query(text)` reads it, and patterns"
+                "this is a query in EQL" if is_eql else "this is an expression of streams",
+                hint="`kleene.query(text)` reads it, and patterns",
             )
         return parsed
 
