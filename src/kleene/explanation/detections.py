@@ -90,7 +90,7 @@ def _on_columns(query: BoundEqlQuery, columns: pa.Schema, settings: Settings) ->
 
 def _bounds(query: BoundEqlQuery) -> Iterator[Row]:
     """Whether its state is bounded on a stream, and how those operators are bounded where it is not."""
-    unbounded = unbounded_operators(query.root)
+    unbounded = unbounded_operators(query)
     if not unbounded:
         yield "on a stream", "bounded: what waits is taken by what comes next, or expires"
     for number, node in enumerate(unbounded):

@@ -73,6 +73,7 @@ class DetectionPlan:
     def unless_plan(self, node: Unless) -> UnlessPlan:
         return next(each for each in self.unlesses if each.node is node)
 
+
 def is_read_with_source(node: Detection) -> bool:
     """Whether a filter is tested as events are read: it names the event of one source alone."""
     if not isinstance(node, DetectionFilter) or not isinstance(node.operand, DetectionSource):
