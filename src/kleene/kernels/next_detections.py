@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kleene.kernels.detections import DetectionArrays, PairTests, fits, is_before
+from kleene.kernels.detections import DetectionArrays, Flags, PairTests, fits, is_before
 from kleene.kernels.expression import Bytes, Ints, ProgramScope
 from kleene.kernels.jit import borrowed, compiled, step
 
@@ -43,6 +43,7 @@ class Awaited(NamedTuple):
     keys: Ints  #    [right]: its key; −1: no left one has it; of a failed one −2: whatever the key
     failed: Ints  #  [right]: −1, or which of the exceptions failed
     effects: Ints  # [exception]: PASSES or KILLS
+    passes: Flags  # [right]: whether it satisfies what θ asks of it alone
 
 
 class NextInput(NamedTuple):
@@ -113,6 +114,7 @@ def _take(given: NextInput, scans: bool, begin: int, end: int, out: NextResults)
     lefts, waiting, rights, awaited = given.lefts, given.waiting, given.rights, given.awaited
     progress, first = out.progress, awaited.order[begin]
     key = awaited.keys[first]
+    has_condition = given.tests.ranges[CONDITION, 0] < given.tests.ranges[CONDITION, 1]
     before, left = -1, waiting.heads[key]
     while left >= 0 and is_before(
         lefts.ends[left], lefts.end_ties[left], rights.starts[first], rights.start_ties[first]
@@ -126,7 +128,9 @@ def _take(given: NextInput, scans: bool, begin: int, end: int, out: NextResults)
                 if scans and not fits(given.tests, FIRST_OF, given.scope, lefts, left, rights, right):
                     continue
                 taken = True
-                if fits(given.tests, CONDITION, given.scope, lefts, left, rights, right):
+                if awaited.passes[right] and (
+                    not has_condition or fits(given.tests, CONDITION, given.scope, lefts, left, rights, right)
+                ):
                     out.pairs[progress[PAIRS], 0] = left
                     out.pairs[progress[PAIRS], 1] = right
                     progress[PAIRS] += 1

@@ -150,7 +150,15 @@ def _delayed(detections: DetectionArrays, steps: int) -> DetectionArrays:
 class NextOperator(Operator):
     def __init__(self, node: NextDetection, plan: NextPlan, context: OperatorContext) -> None:
         self._node = node
-        successor = SuccessorPlan(plan.keys, plan.residual, node.condition, node.failing, plan.failing, node.expiry)
+        successor = SuccessorPlan(
+            frozenset(aliases(node.right)),
+            plan.keys,
+            plan.residual,
+            node.condition,
+            node.failing,
+            plan.failing,
+            node.expiry,
+        )
         self.successors = Successors(successor, context.events, context.strings, context.aliases)
         self.waiting: DetectionArrays = no_detections()
         self.keys = np.zeros(0, np.int64)
@@ -206,7 +214,9 @@ class IterationOperator(Operator):
 
     def __init__(self, node: Iteration, context: OperatorContext) -> None:
         failing = tuple(Failing(number, (), True) for number in node.failing)
-        plan = SuccessorPlan((), node.first_of, node.condition, failing, (None,) * len(failing), node.expiry)
+        plan = SuccessorPlan(
+            frozenset(), (), node.first_of, node.condition, failing, (None,) * len(failing), node.expiry
+        )
         self.successors = Successors(plan, context.events, context.strings, context.aliases)
         self._tests = context.tests((*node.first_of, *node.condition))
         self._expires = bool(node.expiry)

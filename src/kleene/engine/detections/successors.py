@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kleene.algebra.detections import Expiry, Failing
-from kleene.engine.detections.arrays import in_history_order, size_of, taken, together
+from kleene.engine.detections.arrays import in_history_order, no_detections, size_of, taken, together
 from kleene.engine.detections.batches import Failures
 from kleene.engine.detections.counts import OperatorCounts
 from kleene.engine.detections.events import HeldEvents
@@ -17,11 +17,11 @@ from kleene.engine.intake.keys import Interner
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.state.memory import empty
 from kleene.kernels import next_detections as kernel
-from kleene.kernels.detections import FIRST, DetectionArrays, fill_slots
+from kleene.kernels.detections import FIRST, DetectionArrays, Flags, fill_slots, fits_each
 from kleene.kernels.expression import Ints
 from kleene.kernels.opcodes import VALUE
 from kleene.kernels.timeline import shifted
-from kleene.pattern.expressions import Attribute, Clause
+from kleene.pattern.expressions import Attribute, Clause, variables
 from kleene.plan.detections import KeyPart
 
 NEVER = np.iinfo(np.int64).max
@@ -34,15 +34,24 @@ _FIRST_ROOM = 1 << 12
 class SuccessorPlan:
     """The conditions of an operator that looks for what comes next.
 
+    coming           the aliases of what comes that nothing which waits has bound
     failing_fields   for each exception: the fields of its events that the key is compared with; None: λ looks at all
     """
 
+    coming: frozenset[str]
     keys: tuple[KeyPart, ...]
     residual: tuple[Clause, ...]
     condition: tuple[Clause, ...]
     failing: tuple[Failing, ...]
     failing_fields: tuple[tuple[Attribute, ...] | None, ...]
     expiry: tuple[Expiry, ...]
+
+    def of_coming(self, clauses: Iterable[Clause]) -> tuple[Clause, ...]:
+        """The clauses that name only what comes: they are tested once for each right detection."""
+        return tuple(clause for clause in clauses if variables(clause) <= self.coming)
+
+    def of_pairs(self, clauses: Iterable[Clause]) -> tuple[Clause, ...]:
+        return tuple(clause for clause in clauses if not variables(clause) <= self.coming)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +91,12 @@ class Successors:
         self, plan: SuccessorPlan, events: HeldEvents, strings: StringPool, aliases: Mapping[str, int]
     ) -> None:
         self._plan, self._events, self._strings, self._aliases = plan, events, strings, aliases
-        tests = [plan.residual, plan.condition, *(each.condition for each in plan.failing)]
+        pairs = [plan.of_pairs(plan.residual), plan.of_pairs(plan.condition)]
+        tests = [*pairs, *(each.condition for each in plan.failing)]
+        self._scans = bool(pairs[0])
         self.tests: LinkedTests = CompiledTests.of(tests, events.layout, aliases).linked(strings)
+        self._of_coming = [plan.of_coming(plan.residual), plan.of_coming(plan.condition)]
+        self._own: LinkedTests = CompiledTests.of(self._of_coming, events.layout, aliases).linked(strings)
         self._levels = [Interner() for _ in plan.keys]
         self._numbers = {each.exception: number for number, each in enumerate(plan.failing)}
         self._effects = np.array([_effect(each) for each in plan.failing], np.int64)
@@ -135,6 +148,8 @@ class Successors:
     def run(self, lefts: DetectionArrays, left_keys: Ints, rights: DetectionArrays, failures: Failures) -> Succeeded:
         """lefts, rights, failures   each by their ends"""
         failures = self._effective(failures)
+        if self._of_coming[kernel.FIRST_OF]:
+            rights = taken(rights, np.flatnonzero(self._passed(rights, kernel.FIRST_OF)))
         size, number = size_of(rights), failures.size
         right_keys = self._keys(rights, [part.right for part in self._plan.keys])
         order, ranks = in_history_order(rights, self._events.points)
@@ -144,9 +159,14 @@ class Successors:
             right_keys = np.concatenate([right_keys, self._failure_keys(failures)])
             ranks = np.concatenate([ranks, np.arange(size, size + number)])
             rights = together([rights, failures.detections])
+        passes = np.ones(size + number, np.bool_)
+        if self._of_coming[kernel.CONDITION]:
+            passes[:size] = self._passed(taken(rights, np.arange(size)) if number else rights, kernel.CONDITION)
         keyed = bool(self._plan.keys)
-        if number or (keyed and len(order) and bool(np.any(ranks[1:] == ranks[:-1]))):
+        if number:
             order = np.lexsort((right_keys, ranks, failed >= 0, rights.end_ties, rights.ends))
+        elif keyed:
+            order = _by_key(order, ranks, right_keys)
         groups = ranks[order]
         if keyed and len(order):
             changes = (groups[1:] != groups[:-1]) | (right_keys[order][1:] != right_keys[order][:-1])
@@ -162,7 +182,7 @@ class Successors:
             np.full(heads, -1, np.int64),
             np.zeros(heads, np.int64),
         )
-        awaited = kernel.Awaited(order, groups, right_keys, failed, self._effects)
+        awaited = kernel.Awaited(order, groups, right_keys, failed, self._effects, passes)
         scope = self.tests.scope(self._events, self._strings)
         given = kernel.NextInput(lefts, waiting, rights, awaited, self.tests.on(lefts, rights), scope)
         pairs, seen, looks = self._advance(given)
@@ -170,13 +190,19 @@ class Successors:
         ended = int(np.count_nonzero(self._effects[failed[seen[:, 1]]] == kernel.KILLS))
         return Succeeded(rights, exceptions, pairs, seen, np.flatnonzero(gone == 0), ended, looks)
 
+    def _passed(self, rights: DetectionArrays, test: int) -> Flags:
+        """[right]: whether it satisfies what is asked of it alone."""
+        passed = np.zeros(size_of(rights), np.bool_)
+        tests, scope = self._own.on(no_detections(), rights), self._own.scope(self._events, self._strings)
+        fits_each(tests, test, scope, rights, passed)
+        return passed
+
     def _advance(self, given: kernel.NextInput) -> tuple[Ints, Ints, int]:
-        scans = bool(self._plan.residual)
         progress = np.zeros(kernel.PROGRESS, np.int64)
         pairs = empty((max(_FIRST_ROOM, len(given.lefts.ends)), 2), np.int64)
         failed = bool(np.any(given.awaited.failed >= 0))
         failures = empty((max(_FIRST_ROOM, 2 * len(given.lefts.ends)) if failed else 0, 2), np.int64)
-        while not kernel.advance(given, scans, kernel.NextResults(pairs, failures, progress)):
+        while not kernel.advance(given, self._scans, kernel.NextResults(pairs, failures, progress)):
             if progress[kernel.FAILURES] + progress[kernel.ADDED] > len(failures) and failed:
                 failures = _longer(failures, int(progress[kernel.FAILURES] + progress[kernel.ADDED]))
             pairs = _longer(pairs, int(progress[kernel.PAIRS]) + self._most_pairs(given, int(progress[kernel.AT])))
@@ -206,6 +232,16 @@ class Successors:
 
 def _effect(failing: Failing) -> int:
     return kernel.KILLS if failing.kills else kernel.PASSES
+
+
+def _by_key(order: Ints, ranks: Ints, keys: Ints) -> Ints:
+    """Detections in an order of ranks, those of one rank by key."""
+    ordered = ranks[order]
+    if not np.any(ordered[1:] == ordered[:-1]):
+        return order
+    # Nearly sorted, which a stable sort makes use of. No key is less than −2.
+    places = np.argsort(ordered * (int(keys.max(initial=0)) + 3) + keys[order], kind="stable")
+    return order[places]
 
 
 def _dense(lefts: Ints, rights: Ints) -> tuple[Ints, Ints, int]:
