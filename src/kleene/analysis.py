@@ -133,6 +133,7 @@ class DetectionAnalysis:
             for number, what in (
                 (counts.failed, "over, since what came next failed"),
                 (counts.ended, "ended by ∅"),
+                (counts.unkeyed, "without a key"),
                 (counts.expired, "expired"),
             )
             if number

@@ -86,6 +86,13 @@ def test_a_query_with_matches_has_no_verdict() -> None:
     assert "B T+" in said
 
 
+def test_a_key_without_a_value() -> None:
+    events = rows(("A", 1, 1, None), ("B", 2, 1, None), ("C", 3, 1, 1))
+    assert verdict("SELECT * FROM A a ; B b WHERE FILTER(a.k = b.k), FILTER(a.x = b.x)", events).startswith(
+        "A a ; B b: 1 had no value for the key"
+    )
+
+
 def test_without_events() -> None:
     assert verdict("SELECT * FROM A a ; B b", []) == "A a: no event of A came (there are no events)"
 

@@ -90,6 +90,7 @@ class _Wording:
             for number, what in (
                 (counts.failed, "over: what came next failed"),
                 (counts.ended, f"ended by {self._exceptions(node)}"),
+                (counts.unkeyed, "had no value for the key"),
                 (counts.expired, "expired"),
                 (counts.left, "still waited at the end"),
             )
@@ -172,6 +173,8 @@ class _Wording:
     def _ended(self, node: NextDetection, counts: OperatorCounts) -> Iterator[str]:
         if counts.ended:
             yield f"{self._exceptions(node)} ended {counts.ended:,}"
+        if counts.unkeyed:
+            yield f"{counts.unkeyed:,} had no value for the key"
         if counts.expired:
             yield f"{counts.expired:,} expired ({expiry_text(node.expiry[0], self.query)})"
 

@@ -14,6 +14,7 @@ class OperatorCounts:
     served    of those that came to wait: given with what came next
     failed    what came next did not satisfy θ with them
     ended     ended by a failed detection, or by an exception itself
+    unkeyed   a field of the key has no value: nothing is ever next
     expired   too old, when a batch ended
     left      waited when the input ended
     most      that waited together, when a batch ended
@@ -25,6 +26,7 @@ class OperatorCounts:
     served: int = 0
     failed: int = 0
     ended: int = 0
+    unkeyed: int = 0
     expired: int = 0
     left: int = 0
     most: int = 0

@@ -188,6 +188,11 @@ class NextOperator(Operator):
         return Failures(joined(lefts, rights, pairs[chosen]), numbers[chosen])
 
     def _hold(self, lefts: DetectionArrays, keys: Ints, waiting: Ints, until: int | None) -> None:
+        if not self._node.failing:
+            # Without a key nothing is ever next.
+            keyed = waiting[keys[waiting] >= 0]
+            self.counts.unkeyed += len(waiting) - len(keyed)
+            waiting = keyed
         before = len(waiting)
         if until is None:
             waiting = waiting[:0]
@@ -195,9 +200,6 @@ class NextOperator(Operator):
         elif self._node.expiry:
             waiting = waiting[self.successors.expires(lefts)[waiting] >= until]
             self.counts.expired += before - len(waiting)
-        if not self._node.failing:
-            # Without a key nothing is ever next.
-            waiting = waiting[keys[waiting] >= 0]
         self.waiting, self.keys = taken(lefts, waiting), keys[waiting]
 
     def last_use(self) -> int | None:
