@@ -29,7 +29,8 @@ def test_all_that_came_is_accounted_for(stratum: str, monkeypatch: pytest.Monkey
             assert engine.statistics.matches == len(pair.result.matches)
             assert engine.network is not None
             counts = engine.network.counts
-            assert counts[pair.bound.root].given == len(pair.result.matches)
+            # Detections of the same events are one match.
+            assert counts[pair.bound.root].given >= len(pair.result.matches)
             for node, own in counts.items():
                 below = [counts[each].given for each in operands(node) if each in counts]
                 if isinstance(node, NextDetection):

@@ -100,7 +100,11 @@ def _bounds(query: BoundEqlQuery) -> Iterator[Row]:
 def _remedy(node: NextDetection | Iteration | Unless, query: BoundEqlQuery) -> str:
     shown = print_detection(node, query.schema.clock)
     if isinstance(node, Unless):
-        return f"exceptions of `{shown}` are kept for ever, since λ compares them with what they are exceptions to"
+        first, last = aliases(node.operand)[0], next(iter(last_aliases(node.operand)))
+        return (
+            f"exceptions of `{shown}` are kept as long as what λ compares them with may last; bound it:"
+            f" `({first}, {last}) OCCURS WITHIN …`"
+        )
     first, last = _first_and_last(node)
     return f"what waits at `{shown}` may wait for ever; bound it: `({first}, {last}) OCCURS WITHIN …`"
 

@@ -100,16 +100,22 @@ def _details(plan: DetectionPlan, node: Detection) -> Iterator[Row]:
             for number in node.failing:
                 yield f"∅ {exception_named(number, plan.query)}", "ends all runs"
         case Unless():
-            yield "holds", _held(node)
+            yield "holds", _held(plan, node)
             yield from _listed(plan, "tests", node.condition)
 
 
-def _held(node: Unless) -> str:
+def _held(plan: DetectionPlan, node: Unless) -> str:
     if node.deferred:
         return "nothing: ∅ goes to where runs wait"
-    if node.condition:
-        return "all exceptions, by their ends; each in the time of a detection is tested with it"
-    return "the last exception alone"
+    if not node.condition:
+        return "the last exception alone"
+    longest = plan.unless_plan(node).longest
+    kept = "all exceptions"
+    if longest == 0:
+        kept = "exceptions of one moment"
+    elif longest is not None:
+        kept = f"exceptions for {print_steps(longest, plan.query.schema.clock)}, as long as a detection may last"
+    return f"{kept}; each in the time of a detection is tested with it"
 
 
 def _expiries(plan: DetectionPlan, node: NextDetection | Iteration) -> Iterator[Row]:
