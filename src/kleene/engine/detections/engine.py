@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kleene.algebra.detections import said
+from kleene.algebra.detections import NextDetection, aliases, last_aliases, said
 from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.engine.algebra_engine import AlgebraEngine
 from kleene.engine.detections.network import DetectionNetwork
@@ -155,8 +155,10 @@ def check_bounded(plan: DetectionPlan) -> None:
     """Refuse a query for which detections could wait for ever on a stream (semantics §3 Window)."""
     if plan.unbounded is None:
         return
+    last = next(iter(last_aliases(plan.unbounded)))
+    first = next(iter(aliases(plan.unbounded))) if isinstance(plan.unbounded, NextDetection) else last
     raise UnboundedState(
         f"what waits at `{said(plan.unbounded)}` may wait for ever",
-        hint="bound it, such as `(first, last) OCCURS WITHIN 12 hours`, or set a budget:"
+        hint=f"bound it, such as `({first}, {last}) OCCURS WITHIN 12 hours`, or set a budget:"
         " Settings(budget=Budget(state_bytes=…))",
     )
