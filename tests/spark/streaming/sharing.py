@@ -23,9 +23,8 @@ from tests.spark.comparing import ROOM
 from kleene.engine.intake.timeline import integers
 from kleene.errors import KleeneError
 from kleene.optimize.planner import plan_query
-from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Budget, Exchange, Settings, Stream
-from kleene.queries.any_query import AnyBoundQuery
+from kleene.queries.any_query import AnyBoundQuery, is_pattern
 from kleene.spark.packing import PACKED, from_bytes, to_bytes
 from kleene.spark.slot import named
 from kleene.spark.streaming.event_time import Pace
@@ -51,7 +50,7 @@ _ARRIVING = PACKED.append(pa.field("at", pa.timestamp("us", "UTC")))
 
 def waits_for_the_end(query: AnyBoundQuery) -> bool:
     """Whether something is decided when a window closes that time does not close."""
-    if not isinstance(query, BoundQuery):
+    if not is_pattern(query):
         return False
     if query.window is not None and not query.window.events:
         return False
