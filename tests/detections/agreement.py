@@ -17,6 +17,7 @@ from random import Random
 
 import pyarrow as pa
 from tests.composition.piecewise import PiecewiseRun, graph_of
+from tests.detections.traits import traits_of_pair, traits_of_query
 from tests.engine.agreement import content
 from tests.engine.feeding import Listed
 from tests.streams.agreement import table_of
@@ -31,8 +32,8 @@ from kleene.plan.settings import Settings
 from kleene.reference.evaluator import Result, evaluate, events_of
 from kleene.reference.limits import Limits
 from kleene.reference.tables import any_table
-from kleene.testing.generators.detections import random_detection_case
-from kleene.testing.generators.streams import GeneratedStreamCase, random_rows
+from kleene.testing.generators.detections import random_detection_case, random_detection_rows
+from kleene.testing.generators.streams import GeneratedStreamCase
 
 # Inputs of each query, one of which is also given in pieces.
 INPUTS = 5
@@ -65,7 +66,7 @@ def pairs_of(stratum: str, seed: int) -> Iterator[DetectionPair]:
     query = EqlQuery(case.text, spelling="next")
     bound = query.bind(case.schema)
     for number in range(INPUTS):
-        rows = random_rows(draw, case.start, case.tie_breaker) if number else case.rows
+        rows = random_detection_rows(draw, case.start, case.tie_breaker) if number else case.rows
         table = table_of(case, rows)
         events, bad = events_of(table, case.schema)
         yield DetectionPair(case, query, bound, table, evaluate(bound, events, Limits(), bad))
@@ -85,10 +86,11 @@ def check_pieces(pair: DetectionPair, draw: Random) -> PiecewiseRun:
     return run
 
 
-def check(stratum: str, seed: int) -> Counter[str]:
+def check(stratum: str, seed: int, *, traits: bool = False) -> Counter[str]:
     """Compare the pairs of one query; what they were like."""
     counted: Counter[str] = Counter()
     graph: QueryGraph | None = None
+    of_query: set[str] | None = None
     for number, pair in enumerate(pairs_of(stratum, seed)):
         graph = graph or graph_of(pair.listed)
         check_engine(pair, graph)
@@ -100,8 +102,10 @@ def check(stratum: str, seed: int) -> Counter[str]:
         counted["with matches"] += bool(pair.result.matches)
         counted["matches"] += len(pair.result.matches)
         counted["events"] += pair.table.num_rows
-        points = Counter((row["ts"], row.get(pair.case.tie_breaker)) for row in pair.table.to_pylist())
-        counted["simultaneous"] += sum(many for many in points.values() if many > 1)
+        if traits:
+            of_query = traits_of_query(pair.bound) if of_query is None else of_query
+            counted.update(of_query)
+            counted.update(traits_of_pair(pair.bound, pair.table, len(pair.result.matches)))
     return counted
 
 

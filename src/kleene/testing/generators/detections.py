@@ -6,10 +6,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from kleene.algebra.eql_query import EqlQuery
 from kleene.errors import ExceptionCondition
-from kleene.testing.generators.streams import COLUMNS, TYPES, GeneratedStreamCase, random_rows
+from kleene.testing.generators.streams import COLUMNS, TYPES, GeneratedStreamCase
 
 # What a query of each stratum has at least one of.
 STRATA = ("chain", "union", "iteration", "exception", "timer")
@@ -24,9 +25,35 @@ def random_detection_case(rng: Random, stratum: str) -> GeneratedStreamCase:
         # An exception is sometimes compared with what is not bound where it occurs.
         with suppress(ExceptionCondition):
             text = _QueryDraft(rng, stratum).query()
-            case = GeneratedStreamCase(text, random_rows(rng, start, tie_breaker), start, tie_breaker)
+            case = GeneratedStreamCase(text, random_detection_rows(rng, start, tie_breaker), start, tie_breaker)
             EqlQuery(text, spelling="next").bind(case.schema)
             return case
+
+
+def random_detection_rows(rng: Random, start: str | None, tie_breaker: str | None) -> list[dict[str, Any]]:
+    """Few values, so that conditions hold; most steps are shared by several events.
+
+    One input in thirty is long. Few of its steps are shared: each doubles the runs of an iteration.
+    """
+    is_long = rng.random() < 1 / 30
+    size = rng.randint(30, 60) if is_long else rng.randint(6, 13)
+    rows: list[dict[str, Any]] = []
+    now = 0
+    while len(rows) < size:
+        now += rng.choice((1, 1, 2, 3))
+        shared = rng.random() < 0.1 if is_long else rng.random() < 0.6
+        for _ in range(rng.choice((2, 2, 3)) if shared else 1):
+            row: dict[str, Any] = {"type": rng.choice(TYPES), "ts": now, "k": rng.randint(0, 1)}
+            row["x"] = None if rng.random() < 0.08 else rng.randint(0, 5)
+            row["y"] = None if rng.random() < 0.08 else rng.randint(0, 8) / 2
+            row["s"] = None if rng.random() < 0.08 else rng.choice("ppq")
+            if start is not None:
+                row[start] = now - rng.choice((0, 0, 0, 1, 2, 4))
+            if tie_breaker is not None:
+                row[tie_breaker] = rng.randint(0, 1)
+            rows.append(row)
+    rng.shuffle(rows)
+    return rows
 
 
 @dataclass
@@ -47,17 +74,21 @@ class _QueryDraft:
 
     def query(self) -> str:
         pattern = self.pattern()
-        conditions = [self.qualification() for _ in range(self.rng.choice((0, 0, 1, 1, 2, 3)))]
+        conditions = self.links() if self.luck(0.3) else []
+        conditions += [self.qualification() for _ in range(self.rng.choice((0, 0, 1, 1, 1, 2)))]
         where = f" WHERE {', '.join(conditions)}" if conditions else ""
         return f"SELECT * FROM {pattern}{where}"
 
     # Patterns
 
     def pattern(self) -> str:
-        first = f"{self.source()} ; " if self.stratum != "chain" and self.luck(0.4) else ""
         match self.stratum:
             case "chain":
                 return self.chain(0)
+            case "exception" if self.luck(0.25):
+                return self.distant_exception()
+        first = f"{self.source()} ; " if self.luck(0.4) else ""
+        match self.stratum:
             case "union":
                 pattern = self.union(1)
             case "iteration":
@@ -68,6 +99,12 @@ class _QueryDraft:
                 pattern = self.timed_exception() if self.luck(0.5) else f"({self.operand(1)} @ {self.steps()})"
         after = f" ; {self.source()}" if self.luck(0.35) else ""
         return f"{first}{pattern}{after}"
+
+    def distant_exception(self) -> str:
+        """An exception whose failed detections concern runs of two operators."""
+        first, second = self.source(), self.source()
+        inner = f"({second} ; ({self.source()} \\ {self.excepted(self.source)}))"
+        return f"{first} ; ({inner} | {self.source()})" if self.luck(0.6) else f"{first} ; ({inner} @ {self.steps()})"
 
     def timed_exception(self) -> str:
         operand = self.operand(1)
@@ -124,6 +161,21 @@ class _QueryDraft:
 
     # Conditions
 
+    def links(self) -> list[str]:
+        """The same key in two events, and in the exception between them."""
+        bound = [each.name for each in self.aliases if not each.iterated and not each.excepted]
+        excepted = [each.name for each in self.aliases if each.excepted]
+        if len(bound) < 2:
+            return []
+        left, right = bound[:2]
+        fields = self.rng.choice((("k",), ("k",), ("s",), ("k", "s")))
+        links = [f"FILTER({left}.{field} = {right}.{field})" for field in fields]
+        if self.luck(0.15):
+            links.append(f"FILTER({left}.x <> {right}.x)")
+        if excepted and self.luck(0.7):
+            links += [f"{left}.{field} = {excepted[0]}.{field}" for field in fields]
+        return links
+
     def qualification(self) -> str:
         condition = self.condition()
         if self.luck(0.15):
@@ -143,7 +195,7 @@ class _QueryDraft:
     def occurs_within(self) -> str:
         names = [each.name for each in self.rng.choices(self.aliases, k=2)]
         denied = "NOT " if self.luck(0.1) else ""
-        return f"{denied}({', '.join(names)}) OCCURS WITHIN {self.rng.randint(1, 8)}"
+        return f"{denied}({', '.join(names)}) OCCURS WITHIN {self.rng.randint(2, 9)}"
 
     def with_constant(self, alias: _Alias) -> str:
         column = self.rng.choice(tuple(COLUMNS))
@@ -160,4 +212,4 @@ class _QueryDraft:
         name = f"{alias.name}.{column}"
         if not alias.iterated:
             return name if self.luck(0.95) else f"PREV({name})"
-        return f"PREV({name})" if one_all or self.luck(0.5) else f"ALL({name})"
+        return f"PREV({name})" if one_all or self.luck(0.35) else f"ALL({name})"
