@@ -1,7 +1,7 @@
 """Random queries in EQL, each over several random inputs: the definitions and the engine give the same.
 
 `python -m tests.detections.agreement '[["chain", 3]]'` compares some of them in a process of its own, up to the first
-disagreement; the last line says what came of it.
+disagreement; the last line says what came of it. `by hand` is the stratum of queries whose matches are written down.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from random import Random
 
 import pyarrow as pa
 from tests.composition.piecewise import PiecewiseRun, graph_of
+from tests.detections.by_hand import check_by_hand
 from tests.detections.traits import traits_of_pair, traits_of_query
 from tests.engine.agreement import content
 from tests.engine.feeding import Listed
@@ -35,6 +36,7 @@ from kleene.reference.tables import any_table
 from kleene.testing.generators.detections import random_detection_case, random_detection_rows
 from kleene.testing.generators.streams import GeneratedStreamCase
 
+BY_HAND = "by hand"
 # Inputs of each query, one of which is also given in pieces.
 INPUTS = 5
 
@@ -89,6 +91,9 @@ def check_pieces(pair: DetectionPair, draw: Random) -> PiecewiseRun:
 def check(stratum: str, seed: int, *, traits: bool = False) -> Counter[str]:
     """Compare the pairs of one query; what they were like."""
     counted: Counter[str] = Counter()
+    if stratum == BY_HAND:
+        check_by_hand(seed)
+        return counted
     graph: QueryGraph | None = None
     of_query: set[str] | None = None
     for number, pair in enumerate(pairs_of(stratum, seed)):

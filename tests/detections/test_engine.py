@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.detections.by_hand import CASES, check_by_hand, events_of
+from tests.detections.by_hand import words as words_of
 
 import kleene
 from kleene.algebra.eql_query import BoundEqlQuery, EqlQuery
@@ -30,13 +32,8 @@ UNBOUNDED = Settings(budget=Budget(state_bytes=1 << 30))
 _COLUMNS = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("k", pa.int64())])
 
 
-def events(text: str = "") -> pa.Table:
-    """`a1:7` is an A at 1 whose k is 7, or 0 where nothing is said."""
-    rows = []
-    for word in text.split():
-        moment, _, key = word[1:].partition(":")
-        rows.append({"type": word[0].upper(), "ts": int(moment), "k": int(key or 0)})
-    return pa.Table.from_pylist(rows, schema=_COLUMNS)
+def events(stream: str = "") -> pa.Table:
+    return events_of(stream)
 
 
 def query(text: str, table: pa.Table | None = None, **roles: Any) -> BoundEqlQuery:
@@ -56,12 +53,7 @@ def again(run: DetectionEngine) -> DetectionEngine:
 def words(matches: pa.Table | None) -> list[str]:
     """`a1 a2 b3`: the events of each match, by alias; matches in the order of these words."""
     assert matches is not None
-    names = [name for name in matches.column_names if name not in ("match_id", "query", "start", "end")]
-    found = []
-    for row in matches.to_pylist():
-        lists = {name: row[name] if isinstance(row[name], list) else [row[name]] for name in names}
-        found.append(" ".join(f"{name}{event['ts']}" for name in names for event in lists[name] if event is not None))
-    return sorted(found)
+    return words_of(matches)
 
 
 def matched(text: str, table: pa.Table, **roles: Any) -> list[str]:
@@ -70,6 +62,11 @@ def matched(text: str, table: pa.Table, **roles: Any) -> list[str]:
     found: pa.Table = kleene.match(table, written, schema=Schema(**roles))
     assert found["match_id"].to_pylist() == list(reference_match(table, written, schema=Schema(**roles)).ids)
     return words(found)
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_matches_found_by_hand(number: int) -> None:
+    check_by_hand(number)
 
 
 # What may wait for ever ----------------------------------------------------------------------------------------------

@@ -85,6 +85,8 @@ class _QueryDraft:
         match self.stratum:
             case "chain":
                 return self.chain(0)
+            case "union" if self.luck(0.15):
+                return self.competing_histories()
             case "exception" if self.luck(0.25):
                 return self.distant_exception()
         first = f"{self.source()} ; " if self.luck(0.4) else ""
@@ -100,6 +102,12 @@ class _QueryDraft:
         after = f" ; {self.source()}" if self.luck(0.35) else ""
         return f"{first}{pattern}{after}"
 
+    def competing_histories(self) -> str:
+        """What comes next ends with one event in both branches, and has other lengths."""
+        first = self.source()
+        earlier, last = self.rng.sample(TYPES, 2)
+        return f"{first} ; (({self.source(earlier)} ; {self.source(last)}) | {self.source(last)})"
+
     def distant_exception(self) -> str:
         """An exception whose failed detections concern runs of two operators."""
         first, second = self.source(), self.source()
@@ -113,10 +121,10 @@ class _QueryDraft:
     def steps(self) -> int:
         return self.rng.randint(0, 4)
 
-    def source(self) -> str:
+    def source(self, kind: str | None = None) -> str:
         name = f"a{len(self.aliases)}"
         self.aliases.append(_Alias(name))
-        return f"{self.rng.choice(TYPES)} {name}"
+        return f"{kind or self.rng.choice(TYPES)} {name}"
 
     def operand(self, depth: int) -> str:
         """Something that stands beside an operator, in parentheses where it needs them."""
