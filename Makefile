@@ -65,8 +65,9 @@ bench-engine: setup ## the engine against its goals, beside Polars and DuckDB (u
 bench-trees: setup ## tree plans against their goal: every shape, the cost model, adapting, memory (about 4 minutes)
 	$(BIN)/python -m bench.trees
 
-bench-algebra: setup ## the stream algebra on Double-Top: folds and resubscription, five degrees of smoothing (about a minute)
+bench-algebra: setup ## the stream algebra: Double-Top by folds and resubscription, card payments in EQL, in process and on Spark
 	$(BIN)/python -m bench.algebra
+	$(BIN)/python -m bench.eql
 
 bench-stream: setup ## Spark streams against their goal: rate, floor, latency, window, memory (about 7 minutes)
 	$(BIN)/python -m bench.spark_stream

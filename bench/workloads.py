@@ -100,6 +100,14 @@ def fraud(window: str) -> str:
     )
 
 
+def fraud_in_eql(window: str) -> str:
+    """W8 as NEXT §1.1 prints it: each payment with the first later ones of its card, if they are small and large."""
+    return (
+        "SELECT * FROM ( t S1 ; t S2 ; t L ) WHERE FILTER(S1.acc = S2.acc), FILTER(S2.acc = L.acc), "
+        f"S1.amount < 100 AND S2.amount < 100 AND L.amount > 250 AND (S1, L) OCCURS WITHIN {window}"
+    )
+
+
 def stock(events: int, seed: int = 3, first: int = 0) -> pa.Table:
     """W3 (SASE+ §6): one type, two symbols, a price that rises with 0.7 and falls or stays with 0.15 each.
 
