@@ -89,11 +89,11 @@ MUTATIONS = (
     mutation(
         NEXT,
         "what was taken waits on",
-        "waiting.gone[left] = 1\n            waiting.sizes",
-        "waiting.sizes",
+        "waiting.gone[left] = 1\n            _leave",
+        "_leave",
         "chain",
     ),
-    mutation(NEXT, "a failed detection ends nothing", "if effect == KILLS:", "if effect > KILLS:", "exception"),
+    mutation(NEXT, "a failed detection ends nothing", "dead = effect == KILLS", "dead = effect > KILLS", "exception"),
     # exceptions
     mutation(
         EXCEPTIONS, "exceptions have no condition", "if not has_condition or fits(", "if True or fits(", "exception", 19

@@ -104,15 +104,19 @@ class AlgebraEngine(ABC):
             self._begin(batch.schema)
         return self._arrivals.add(batch)
 
-    def _few_enough(self, table: pa.Table) -> pa.Table:
-        """The results without those over the budget of matches that end with one event."""
+    def _few_enough(self, table: pa.Table, *, latest_first: bool = False) -> pa.Table:
+        """The results without those over the budget of matches that end with one event.
+
+        latest_first   how those that end together stand: by the latest start, or by the earliest
+        """
         most = self._accounts.matches_per_event
         if table.num_rows <= most:
             return table
         ends = integers(table.column("end"))
         first = np.searchsorted(ends, ends)
         # Of those that end together, the latest starts are kept.
-        place = np.searchsorted(ends, ends, side="right") - np.arange(len(ends))
+        places = np.arange(len(ends))
+        place = places - first + 1 if latest_first else np.searchsorted(ends, ends, side="right") - places
         over = place > most
         if not over.any():
             return table

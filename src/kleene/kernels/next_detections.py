@@ -18,9 +18,9 @@ FIRST_OF, CONDITION, FAILING = range(3)
 # What a failed detection does to the runs that satisfy λ: pass on with the events of each, or end them.
 PASSES, KILLS = range(2)
 
-# Columns of `progress`: the next place among the rights, the next left, pairs and failures so far, how many lefts were
-# looked at.
-AT, ADDED, PAIRS, FAILURES, LOOKS, PROGRESS = range(6)
+# Columns of `progress`: the next place among the rights, the next left, the first left that is not gone, pairs and
+# failures so far, how many lefts were looked at.
+AT, ADDED, FIRST_LEFT, PAIRS, FAILURES, LOOKS, PROGRESS = range(7)
 
 
 class Waiting(NamedTuple):
@@ -136,13 +136,7 @@ def _take(given: NextInput, scans: bool, begin: int, end: int, out: NextResults)
                     progress[PAIRS] += 1
         if taken:
             waiting.gone[left] = 1
-            waiting.sizes[key] -= 1
-            if before < 0:
-                waiting.heads[key] = following
-            else:
-                waiting.following[before] = following
-            if following < 0:
-                waiting.tails[key] = before
+            _leave(waiting, key, before, left, following)
         else:
             before = left
         left = following
@@ -154,18 +148,40 @@ def _fail(given: NextInput, failed: int, out: NextResults) -> None:
     lefts, waiting, rights, awaited = given.lefts, given.waiting, given.rights, given.awaited
     progress, exception, key = out.progress, awaited.failed[failed], awaited.keys[failed]
     effect = awaited.effects[exception]
-    if key != -1:
-        left = waiting.heads[key] if key >= 0 else 0
-        while 0 <= left < progress[ADDED]:
-            progress[LOOKS] += 1
-            if (
-                waiting.gone[left] == 0
-                and rights.ends[failed] <= waiting.expires[left]
-                and fits(given.tests, FAILING + exception, given.scope, lefts, left, rights, failed)
-            ):
-                out.failures[progress[FAILURES], 0] = left
-                out.failures[progress[FAILURES], 1] = failed
-                progress[FAILURES] += 1
-                if effect == KILLS:
-                    waiting.gone[left] = 1
-            left = waiting.following[left] if key >= 0 else left + 1
+    if key == -1:
+        return
+    while progress[FIRST_LEFT] < progress[ADDED] and waiting.gone[progress[FIRST_LEFT]] == 1:
+        progress[FIRST_LEFT] += 1
+    before, left = -1, waiting.heads[key] if key >= 0 else progress[FIRST_LEFT]
+    while 0 <= left < progress[ADDED]:
+        following = waiting.following[left] if key >= 0 else left + 1
+        progress[LOOKS] += 1
+        dead = waiting.gone[left] == 1
+        if (
+            not dead
+            and rights.ends[failed] <= waiting.expires[left]
+            and fits(given.tests, FAILING + exception, given.scope, lefts, left, rights, failed)
+        ):
+            out.failures[progress[FAILURES], 0] = left
+            out.failures[progress[FAILURES], 1] = failed
+            progress[FAILURES] += 1
+            dead = effect == KILLS
+        if not dead:
+            before = left
+        else:
+            waiting.gone[left] = 1
+            if key >= 0:
+                _leave(waiting, key, before, left, following)
+        left = following
+
+
+@step
+def _leave(waiting: Waiting, key: int, before: int, left: int, following: int) -> None:
+    """Take a left detection out of its queue."""
+    waiting.sizes[key] -= 1
+    if before < 0:
+        waiting.heads[key] = following
+    else:
+        waiting.following[before] = following
+    if following < 0:
+        waiting.tails[key] = before

@@ -16,7 +16,7 @@ from tests.spark.streaming.sharing import BOUNDED, run_on_stream, waits_for_the_
 from tests.spark.test_cases_on_spark import CASES, frames
 
 from kleene.errors import CATALOGUE, NotOnStreams
-from kleene.queries.any_query import AnyQuery, read_query
+from kleene.queries.any_query import AnyQuery
 from kleene.testing.case_check import Observed, check_case
 from kleene.testing.cases import Case
 
@@ -83,7 +83,7 @@ def prepared(spark: SparkSession, case: Case) -> tuple[AnyQuery, PreparedStream,
     """The case's result is that of its last query; those before feed it."""
     from kleene.spark.streaming.preparing import prepare_stream
 
-    queries = [read_query(text, params=case.params) for text in case.queries]
+    queries = case.read_queries()
     schema = schema_of(case)
     try:
         events = frames(spark, case, schema)

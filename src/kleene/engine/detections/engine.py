@@ -9,7 +9,7 @@ from kleene.algebra.detections import NextDetection, aliases, last_aliases, said
 from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.engine.algebra_engine import AlgebraEngine
 from kleene.engine.detections.network import DetectionNetwork
-from kleene.engine.detections.snapshots import DetectionSnapshot, from_bytes, to_bytes
+from kleene.engine.detections.snapshots import DetectionSnapshot, from_bytes, require, to_bytes
 from kleene.engine.output.returned import check_returns
 from kleene.engine.output.tables import match_table
 from kleene.errors import BadSnapshot, BudgetExceeded, UnboundedState
@@ -54,7 +54,7 @@ class DetectionEngine(AlgebraEngine):
         results = match_table(self.query, events.rows, events.spans, matches, events.unread, network.strings)
         self._network = network.tidy()
         self._within_budget()
-        return self._few_enough(results), relevant
+        return self._few_enough(results, latest_first=True), relevant
 
     def _within_budget(self) -> None:
         """Keep what waits within the budgets of runs and of bytes."""
@@ -66,7 +66,7 @@ class DetectionEngine(AlgebraEngine):
                     f"more than {budget.runs_per_partition:,} detections wait for the same events",
                     hint="bound them by `(…, …) OCCURS WITHIN …`, narrow the conditions, or raise the budget",
                 )
-            self._drop(network.most_under_a_key - budget.runs_per_partition)
+            self._accounts.dropped_runs += network.drop_over(budget.runs_per_partition)
         if budget.state_bytes is None or self.state_bytes <= budget.state_bytes:
             return
         if not self._accounts.drops:
@@ -146,8 +146,8 @@ class DetectionEngine(AlgebraEngine):
         except NotCompilable as reason:
             raise BadSnapshot(f"no engine has held the events of this snapshot: {reason}") from None
         assert engine._network is not None
-        state.check(engine._network)
-        engine._network.restore(state.events, state.steps, state.held)
+        problem = engine._network.restore(state.events, state.steps, state.held)
+        require(problem is None, str(problem))
         return engine
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from kleene.algebra.detections import (
     Iteration,
     NextDetection,
     Unless,
+    aliases,
     operands,
     repeats_iterations,
 )
@@ -190,6 +191,20 @@ class DetectionNetwork:
         uses = [each.last_use() for each in self.operators if each.waiting is not None and size_of(each.waiting)]
         return None if not uses or None in uses else max(use for use in uses if use is not None)
 
+    def drop_over(self, most: int) -> int:
+        """Drop the oldest of more than so many detections that wait for the same events; how many went."""
+        before = self.size
+        for each in self.operators:
+            if each.waiting is None or size_of(each.waiting) <= most:
+                continue
+            keys = each.keys if isinstance(each, NextOperator) else np.zeros(size_of(each.waiting), np.int64)
+            # By key, the newest first.
+            order = np.lexsort((-np.arange(len(keys)), keys))
+            begins = np.concatenate([[True], keys[order][1:] != keys[order][:-1]])
+            place = np.arange(len(keys)) - np.maximum.accumulate(np.where(begins, np.arange(len(keys)), 0))
+            self.put(each, taken(each.waiting, np.sort(order[place < most])))
+        return before - self.size
+
     def drop_oldest(self, number: int) -> None:
         """Drop the detections whose last events are the oldest."""
         holding = [each for each in self.operators if each.waiting is not None]
@@ -230,12 +245,39 @@ class DetectionNetwork:
         """What each operator that holds something holds, with the places of events among these rows."""
         return [each._replace(rows=np.searchsorted(rows, each.rows)) for each in self._waiting]
 
-    def restore(self, rows: pa.Table, steps: Ints, waiting: Iterable[DetectionArrays]) -> None:
-        """Hold what another network held."""
+    def _wrong(self, waiting: Sequence[DetectionArrays]) -> str | None:
+        """What is wrong with detections that are said to wait, referring to the events held; None: nothing."""
+        holding = [
+            (node, each) for node, each in zip(self.nodes, self.operators, strict=True) if each.waiting is not None
+        ]
+        if len(holding) != len(waiting):
+            return "it lacks what an operator holds"
+        for (node, _), each in zip(holding, waiting, strict=True):
+            awaited = node.exception if isinstance(node, Unless) else operands(node)[0]
+            known = [self._context.aliases[name] for name in aliases(awaited)]
+            if isinstance(node, Iteration | Delay | NextDetection | Unless) and not np.isin(each.aliases, known).all():
+                return "a detection has events of another operator"
+            firsts, lasts = each.offsets[:-1], each.offsets[1:] - 1
+            points, first, last = self.events.points, each.rows[firsts], each.rows[lasts]
+            moments = (
+                (each.starts, points.starts[first]),
+                (each.start_ties, points.start_ties[first]),
+                (each.ends, points.ends[last] + each.later[lasts]),
+                (each.end_ties, points.end_ties[last]),
+            )
+            if not all(np.array_equal(said, known) for said, known in moments):
+                return "a detection is of other moments than its events"
+        return None
+
+    def restore(self, rows: pa.Table, steps: Ints, waiting: Sequence[DetectionArrays]) -> str | None:
+        """Hold what another network held; why no network can have held it, or None."""
         self.events.restore(rows, steps)
-        holding = (each for each in self.operators if each.waiting is not None)
-        for each, arrays in zip(holding, waiting, strict=True):
-            self.put(each, arrays)
+        problem = self._wrong(waiting)
+        if problem is None:
+            holding = (each for each in self.operators if each.waiting is not None)
+            for each, arrays in zip(holding, waiting, strict=True):
+                self.put(each, arrays)
+        return problem
 
     @staticmethod
     def put(operator: Operator, waiting: DetectionArrays) -> None:

@@ -293,7 +293,7 @@ class UnlessOperator(Operator):
         self.waiting = known
 
     def last_use(self) -> int | None:
-        if self._longest is None or not self._node.condition:
+        if self._longest is None:
             return None
         return min(int(self.waiting.ends.max(initial=-NEVER)) + self._longest, NEVER - 1)
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from kleene.algebra.detections import Delay, Iteration, NextDetection, Unless, walk_detections
 from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.engine.state.container import pack, unpack
 from kleene.engine.state.state_contract import check_events
@@ -22,17 +23,12 @@ from kleene.kernels.detections import DetectionArrays
 from kleene.kernels.expression import Ints
 from kleene.pattern.schema import private
 
-if TYPE_CHECKING:
-    from kleene.engine.detections.network import DetectionNetwork
-
 _STEP = private("step")
 _MOMENTS = ("start", "start_tie", "end", "end_tie")
 _REFERENCES = ("rows", "aliases", "later")
 _NUMBERS = pa.list_(pa.int64())
 _SCHEMA = pa.schema([*((name, pa.int64()) for name in _MOMENTS), *((name, _NUMBERS) for name in _REFERENCES)])
 _HINT = "take another snapshot; if Kleene wrote this one, report it"
-# More operators than any query has.
-_MOST_OPERATORS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +44,6 @@ class DetectionSnapshot:
     steps: Ints
     # By operator that holds something.
     held: Sequence[DetectionArrays]
-
-    def check(self, network: DetectionNetwork) -> None:
-        """Refuse detections that no engine of this query can have held."""
-        assert self.events is not None
-        holding = [each for each in network.operators if each.waiting is not None]
-        _require(len(holding) == len(self.held), "it lacks what an operator holds")
-        aliases = len(network.plan.query.components)
-        for each in self.held:
-            _check(each, self.events.num_rows, aliases)
 
 
 def to_bytes(state: DetectionSnapshot) -> bytes:
@@ -81,40 +68,43 @@ def _table(detections: DetectionArrays) -> pa.Table:
 
 def from_bytes(data: bytes, query: BoundEqlQuery, meaning: Mapping[str, Any]) -> DetectionSnapshot:
     """The state that was written, for this query, on events with this meaning."""
-    parts = ["events that wait", "the events of detections", *("detections" for _ in range(_MOST_OPERATORS))]
+    holding = sum(isinstance(node, NextDetection | Iteration | Unless | Delay) for node in walk_detections(query.root))
+    parts = ["events that wait", "the events of detections", *["detections"] * holding]
     said, tables = unpack(data, query.digest, meaning, parts)
     waiting, events, *held = (*tables, None) if len(tables) < 2 else tables
     if waiting is None or events is None:
-        _require(waiting is None and events is None and not held, "detections wait, and no event ever came")
+        require(waiting is None and events is None and not held, "detections wait, and no event ever came")
         return DetectionSnapshot(
             query.digest, said["meaning"], said["watermark"], said["rows"], None, None, np.zeros(0, np.int64), []
         )
     named = [*(said["meaning"] or {}).get("columns", {})]
     check_events(waiting, query.schema, "the events that wait", named=named, earliest=said["watermark"])
-    _require(_STEP in events.column_names, "its events have no steps")
+    require(_STEP in events.column_names, "its events have no steps")
     steps = events.column(_STEP)
-    _require(steps.type == pa.int64() and not steps.null_count, "its events have no steps")
+    require(steps.type == pa.int64() and not steps.null_count, "its events have no steps")
     numbers = np.ascontiguousarray(to_numpy(steps))
-    _require(bool(np.all(numbers[1:] >= numbers[:-1])), "its events are out of order")
+    require(bool(np.all(numbers[1:] >= numbers[:-1])), "its events are out of order")
     events = events.drop_columns([_STEP])
-    _require(events.schema.equals(waiting.schema), "its events have other columns than those that wait")
+    require(events.schema.equals(waiting.schema), "its events have other columns than those that wait")
     check_events(events, query.schema, "the events of detections", named=named)
     arrays = [_arrays(table) for table in held if table is not None]
+    for each in arrays:
+        _check(each, events.num_rows, len(query.components))
     return DetectionSnapshot(
         query.digest, said["meaning"], said["watermark"], said["rows"], waiting, events, numbers, arrays
     )
 
 
 def _arrays(table: pa.Table) -> DetectionArrays:
-    _require(table.schema.equals(_SCHEMA), f"detections have the columns {', '.join(table.column_names)}")
-    _require(not any(column.null_count for column in table.columns), "a detection lacks something")
+    require(table.schema.equals(_SCHEMA), f"detections have the columns {', '.join(table.column_names)}")
+    require(not any(column.null_count for column in table.columns), "a detection lacks something")
     moments = [np.ascontiguousarray(to_numpy(table.column(name)), dtype=np.int64) for name in _MOMENTS]
     lists = [table.column(name).combine_chunks() for name in _REFERENCES]
     sizes = [np.asarray(each.value_lengths().to_numpy(zero_copy_only=False), dtype=np.int64) for each in lists]
-    _require(all(np.array_equal(size, sizes[0]) for size in sizes), "detections have lists of several lengths")
-    _require(bool(np.all(sizes[0] > 0)), "a detection has no events")
+    require(all(np.array_equal(size, sizes[0]) for size in sizes), "detections have lists of several lengths")
+    require(bool(np.all(sizes[0] > 0)), "a detection has no events")
     values = [each.flatten() for each in lists]
-    _require(not any(each.null_count for each in values), "a detection lacks something")
+    require(not any(each.null_count for each in values), "a detection lacks something")
     offsets = np.zeros(len(sizes[0]) + 1, np.int64)
     np.cumsum(sizes[0], out=offsets[1:])
     rows, aliases, later = (np.array(to_numpy(pa.chunked_array([each])), dtype=np.int64) for each in values)
@@ -124,11 +114,10 @@ def _arrays(table: pa.Table) -> DetectionArrays:
 def _check(detections: DetectionArrays, events: int, aliases: int) -> None:
     rows, names = detections.rows, detections.aliases
     if len(rows):
-        _require(int(rows.min()) >= 0 and int(rows.max()) < events, "a detection has an event that is not there")
-        _require(int(names.min()) >= 0 and int(names.max()) < aliases, "a detection has an alias that is not there")
-        _require(bool(np.all(detections.later >= 0)), "a detection ends before its events")
+        require(int(rows.min()) >= 0 and int(rows.max()) < events, "a detection has an event that is not there")
+        require(int(names.min()) >= 0 and int(names.max()) < aliases, "a detection has an alias that is not there")
 
 
-def _require(holds: bool, problem: str) -> None:
+def require(holds: bool, problem: str) -> None:
     if not holds:
         raise BadSnapshot(f"this snapshot is not what an engine keeps: {problem}", hint=_HINT)

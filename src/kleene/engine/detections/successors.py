@@ -222,7 +222,8 @@ class Successors:
         return failures.take(np.flatnonzero(np.isin(failures.exceptions, list(self._numbers))))
 
     def _failure_keys(self, failures: Failures) -> Ints:
-        keys = np.full(failures.size, _EVERY_KEY, np.int64)
+        # Without a key there is one queue.
+        keys = np.full(failures.size, _EVERY_KEY if self._plan.keys else 0, np.int64)
         for each, fields in zip(self._plan.failing, self._plan.failing_fields, strict=True):
             if fields is not None:
                 own = np.flatnonzero(failures.exceptions == each.exception)
