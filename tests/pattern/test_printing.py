@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kleene import Query, Schema
+from kleene.lang import recognise
 from kleene.lang.format import format_declaration
 from kleene.pattern import BoundQuery
 from kleene.pattern.expressions import Agrees, Clause
@@ -21,8 +22,10 @@ from kleene.pattern.printing import (
 )
 
 ROOT = Path(__file__).parents[2]
-# Those of streams are printed in `tests/streams/test_papers.py`.
-EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.kleene") if not path.stem.startswith("cayuga-"))
+# Those of streams are printed in `tests/streams/test_papers.py`, those of EQL in `tests/lang/test_format_eql.py`.
+EXAMPLES = sorted(
+    path for path in (ROOT / "examples").rglob("*.kleene") if recognise(path.read_text(encoding="utf-8")) == "kleene"
+)
 SCHEMA = Schema(columns={"type": "string", "ts": "timestamp", "x": "float", "n": "int", "s": "string", "b": "bool"})
 
 
