@@ -21,6 +21,7 @@ from tests.detections.by_hand import check_by_hand
 from tests.detections.traits import traits_of_pair, traits_of_query
 from tests.engine.agreement import content
 from tests.engine.feeding import Listed
+from tests.soaking import SOAKING
 from tests.streams.agreement import table_of
 
 import kleene
@@ -37,7 +38,7 @@ from kleene.testing.generators.detections import random_detection_case, random_d
 from kleene.testing.generators.streams import GeneratedStreamCase
 
 BY_HAND = "by hand"
-# Inputs of each query, one of which is also given in pieces.
+# Inputs of each query, one of which is also given in pieces, in `make soak` each.
 INPUTS = 5
 
 
@@ -99,8 +100,8 @@ def check(stratum: str, seed: int, *, traits: bool = False) -> Counter[str]:
     for number, pair in enumerate(pairs_of(stratum, seed)):
         graph = graph or graph_of(pair.listed)
         check_engine(pair, graph)
-        if number == 0:
-            run = check_pieces(pair, Random(f"pieces {stratum} {seed}"))
+        if number == 0 or SOAKING:
+            run = check_pieces(pair, Random(f"pieces {stratum} {seed} {number}"))
             counted["from snapshots"] += run.by_snapshot
             counted["by replay"] += run.by_replay
         counted["pairs"] += 1
