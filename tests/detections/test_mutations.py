@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.detections.agreement import BY_HAND
-from tests.engine.mutating import Mutation, Workshop, check_can_be_made, opened
+from tests.engine.mutating import Mutation, Workshop, check_can_be_made, one_of_every_second_file, opened
 
 pytestmark = pytest.mark.slow
 
@@ -178,14 +178,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
         yield made
 
 
-# Every second one in `make soak` only.
-CHOSEN = [
-    pytest.param(each, id=each.name, marks=[pytest.mark.soak] if number % 2 else [])
-    for number, each in enumerate(MUTATIONS)
-]
-
-
-@pytest.mark.parametrize("mutation", CHOSEN)
+@pytest.mark.parametrize("mutation", one_of_every_second_file(MUTATIONS))
 def test_a_wrong_evaluator_is_caught(mutation: Mutation, workshop: Workshop) -> None:
     workshop.check_caught(mutation)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soaking import SOAKING
 
 from kleene.errors import BadRepetition, KleeneError
 from kleene.lang import format_query, parse, tree
@@ -133,7 +134,7 @@ queries = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=1_000 if SOAKING else 250, deadline=None)
 @given(queries)
 def test_random_trees_survive_printing(query: tree.Query) -> None:
     assert parse(format_query(query)) == query

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.lang.test_format import expressions, quantities
+from tests.soaking import SOAKING
 
 from kleene.lang import eql_tree as eql
 from kleene.lang import format_query, parse, tree
@@ -152,7 +153,7 @@ queries = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=1_000 if SOAKING else 250, deadline=None)
 @given(queries, st.sampled_from(WIDTHS))
 def test_random_trees_survive_printing(query: eql.EqlQuery, width: int | None) -> None:
     printed = format_eql_query(query, width)
