@@ -40,7 +40,7 @@ lint: setup ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint ## lint, and the tests that need neither Spark nor patience (about 2 minutes)
+check: lint ## lint, and the tests that need neither Spark nor patience (a few minutes)
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not slow and not soak"
 
 test: lint ## lint, and all tests
