@@ -85,7 +85,7 @@ class EqlScopes(Scopes):
                 )
 
     def among(self, value: Value, items: tuple[tree.Expression, ...], span: Span, *, negate: bool) -> Condition:
-        if any(isinstance(each, Attribute) and each.which is Which.MEMBER for each in references(value)):
+        if _of_all(value):
             raise MisplacedIteration(
                 "IN cannot be asked of ALL(…)", span, hint="compare it with one value: `ALL(T.x) = 1`"
             )
@@ -95,10 +95,7 @@ class EqlScopes(Scopes):
         self, operator: str, left: tree.Expression, right: tree.Expression | Constant, span: Span, *, negate: bool
     ) -> Literal:
         literal = Scopes.compare(self, operator, left, right, span, negate=negate)
-        if (
-            len({each for each in references(literal) if isinstance(each, Attribute) and each.which is Which.MEMBER})
-            > 1
-        ):
+        if len(_of_all(literal)) > 1:
             raise MisplacedIteration(
                 "ALL can stand in a comparison once", span, hint="compare each with one value: `ALL(T.x) < PREV(T.y)`"
             )
@@ -153,6 +150,11 @@ class EqlScopes(Scopes):
         raise SyntaxProblem(
             "`[…]` compares the components of a pattern", node.span, hint="compare fields: `FILTER(S1.acc = S2.acc)`"
         )
+
+
+def _of_all(node: Literal | Value) -> set[Attribute]:
+    """The fields that ALL is asked of."""
+    return {each for each in references(node) if isinstance(each, Attribute) and each.which is Which.MEMBER}
 
 
 @dataclass(slots=True)

@@ -9,9 +9,10 @@ from kleene.algebra.detections import NextDetection, aliases, last_aliases, said
 from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.engine.algebra_engine import AlgebraEngine
 from kleene.engine.detections.network import DetectionNetwork
-from kleene.engine.detections.snapshots import DetectionSnapshot, from_bytes, require, to_bytes
+from kleene.engine.detections.snapshots import DetectionSnapshot, from_bytes, to_bytes
 from kleene.engine.output.returned import check_returns
 from kleene.engine.output.tables import match_table
+from kleene.engine.state.state_contract import require
 from kleene.errors import BadSnapshot, BudgetExceeded, UnboundedState
 from kleene.kernels.expression import Ints
 from kleene.optimize.detections.planning import plan_detections

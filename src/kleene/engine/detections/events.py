@@ -17,10 +17,10 @@ from kleene.engine.intake.strings import StringPool
 from kleene.engine.intake.timeline import canonical_order, order_of
 from kleene.engine.output.gathering import taken_rows
 from kleene.engine.output.ordering import Spans
+from kleene.engine.state.chunked_rows import ChunkedRows
 from kleene.engine.state.growing import Growing
-from kleene.engine.state.sizes import held_bytes, row_bytes
+from kleene.engine.state.sizes import row_bytes
 from kleene.engine.streams.intake import Points
-from kleene.frames.arrow import empty_table
 from kleene.kernels.detections import EventPoints
 from kleene.kernels.expression import EventColumns, Ints
 from kleene.kernels.keys import places_of
@@ -29,9 +29,6 @@ from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component
 from kleene.pattern.types import ValueType
 from kleene.plan.layout import Column
-
-# More chunks than this are put together.
-_MOST_CHUNKS = 16
 
 
 def event_layout(columns: pa.Schema, query: BoundEqlQuery) -> dict[str, Column]:
@@ -72,10 +69,9 @@ class HeldEvents:
         self._query, self._strings = query, strings
         self.layout = event_layout(columns, query)
         self._names = _names(query)
-        self._chunks = [empty_table(columns)]
-        self._whole: pa.Table | None = None
+        self._rows = ChunkedRows(columns)
         self.size = 0
-        nothing = ColumnStore.from_table(self._chunks[0], self._names, query.schema, strings).events
+        nothing = ColumnStore.from_table(self._rows.table, self._names, query.schema, strings).events
         absent = [np.zeros((len(array), 1), array.dtype) for array in nothing]
         absent[2][:] = NULL
         # With an event before the first one that has no values.
@@ -101,13 +97,7 @@ class HeldEvents:
 
     @property
     def rows(self) -> pa.Table:
-        if self._whole is None:
-            table = pa.concat_tables(self._chunks)
-            if len(self._chunks) > _MOST_CHUNKS:
-                table = table.unify_dictionaries().combine_chunks()
-                self._chunks = [table]
-            self._whole = table
-        return self._whole
+        return self._rows.table
 
     @property
     def spans(self) -> Spans:
@@ -117,7 +107,7 @@ class HeldEvents:
     @property
     def nbytes(self) -> int:
         arrays = (*self._events, *self._points, self._steps)
-        return sum(array.nbytes for array in arrays) + held_bytes(self._chunks)
+        return sum(array.nbytes for array in arrays) + self._rows.nbytes
 
     @property
     def bytes_an_event(self) -> int:
@@ -164,8 +154,7 @@ class HeldEvents:
         for array, part in zip(self._points, of_ends, strict=True):
             array.append(part)
         self._steps.append(steps)
-        self._chunks.append(rows)
-        self._whole = None
+        self._rows.append(rows)
         self.size += rows.num_rows
         return member
 

@@ -68,14 +68,10 @@ class DetectionNetwork:
 
     def _add(self, node: Detection) -> int:
         """Make the operators of a node and of those below it; the number of its own."""
-        if is_read_with_source(node):
-            assert isinstance(node, DetectionFilter), "a filter of a source"
-            assert isinstance(node.operand, DetectionSource), "a filter of a source"
-            self._sources.append((node.operand.component, node.condition))
-            return self._made(node, SourceOperator(node.operand, self._context), [])
-        if isinstance(node, DetectionSource):
-            self._sources.append((node.component, ()))
-            return self._made(node, SourceOperator(node, self._context), [])
+        source = node.operand if isinstance(node, DetectionFilter) and is_read_with_source(node) else node
+        if isinstance(source, DetectionSource):
+            self._sources.append((source.component, node.condition if isinstance(node, DetectionFilter) else ()))
+            return self._made(node, self._operator(source), [])
         below = [self._add(operand) for operand in operands(node)]
         return self._made(node, self._operator(node), below)
 
@@ -92,7 +88,7 @@ class DetectionNetwork:
             case DetectionFilter():
                 return FilterOperator(node, self._context)
             case DetectionUnion():
-                return UnionOperator(node, self._context)
+                return UnionOperator()
             case Delay():
                 return DelayOperator(node, self._context)
             case NextDetection():

@@ -16,7 +16,6 @@ from kleene.algebra.detections import (
     Delay,
     DetectionFilter,
     DetectionSource,
-    DetectionUnion,
     Failing,
     Iteration,
     NextDetection,
@@ -27,10 +26,10 @@ from kleene.engine.detections.arrays import joined, merged, no_detections, of_ev
 from kleene.engine.detections.batches import DetectionBatch, Failures
 from kleene.engine.detections.counts import OperatorCounts
 from kleene.engine.detections.events import HeldEvents, NewEvents
-from kleene.engine.detections.pair_tests import CompiledTests
+from kleene.engine.detections.pair_tests import CompiledTests, SingleTests
 from kleene.engine.detections.successors import NEVER, SuccessorPlan, Successors
 from kleene.engine.intake.strings import StringPool
-from kleene.kernels.detections import DetectionArrays, fits_each
+from kleene.kernels.detections import DetectionArrays
 from kleene.kernels.exceptions import cancelled
 from kleene.kernels.expression import Ints
 from kleene.kernels.timeline import in_time, shifted
@@ -49,22 +48,7 @@ class OperatorContext:
     aliases: Mapping[str, int]
 
     def tests(self, *tests: tuple[Clause, ...]) -> SingleTests:
-        return SingleTests(self, tests)
-
-
-class SingleTests:
-    """Conditions on detections by themselves."""
-
-    def __init__(self, context: OperatorContext, tests: Sequence[tuple[Clause, ...]]) -> None:
-        self._context = context
-        self._tests = CompiledTests.of(tests, context.events.layout, context.aliases).linked(context.strings)
-
-    def passed(self, detections: DetectionArrays, test: int = 0) -> Ints:
-        """The detections that satisfy a test."""
-        out = np.zeros(size_of(detections), np.bool_)
-        scope = self._tests.scope(self._context.events, self._context.strings)
-        fits_each(self._tests.on(no_detections(), detections), test, scope, detections, out)
-        return np.flatnonzero(out)
+        return SingleTests(tests, self.events, self.strings, self.aliases)
 
 
 class Operator(Protocol):
@@ -103,14 +87,11 @@ class FilterOperator(Operator):
 
     def advance(self, new: NewEvents, inputs: Sequence[DetectionBatch], until: int | None) -> DetectionBatch:
         detections = inputs[0].detections
-        return DetectionBatch(taken(detections, self._tests.passed(detections)), inputs[0].failures)
+        return DetectionBatch(taken(detections, np.flatnonzero(self._tests.passed(detections))), inputs[0].failures)
 
 
 class UnionOperator(Operator):
     """One merge of all parts."""
-
-    def __init__(self, node: DetectionUnion, context: OperatorContext) -> None:
-        pass
 
     def advance(self, new: NewEvents, inputs: Sequence[DetectionBatch], until: int | None) -> DetectionBatch:
         return DetectionBatch(
@@ -226,7 +207,7 @@ class IterationOperator(Operator):
 
     def advance(self, new: NewEvents, inputs: Sequence[DetectionBatch], until: int | None) -> DetectionBatch:
         operand = inputs[0]
-        begun = taken(operand.detections, self._tests.passed(operand.detections))
+        begun = taken(operand.detections, np.flatnonzero(self._tests.passed(operand.detections)))
         runs = together([self.waiting, begun])
         given, waiting = [begun], []
         while size_of(runs):

@@ -8,12 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from kleene.codegen.expression import compile_clauses
+from kleene.engine.detections.arrays import no_detections
 from kleene.engine.detections.events import HeldEvents
 from kleene.engine.executors.linking import groups
 from kleene.engine.executors.programs import depth_of, joined
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.state.memory import empty
-from kleene.kernels.detections import FIRST, LAST, MEMBER, PREVIOUS, DetectionArrays, PairTests, fill_slots
+from kleene.kernels.detections import (
+    FIRST,
+    LAST,
+    MEMBER,
+    PREVIOUS,
+    DetectionArrays,
+    Flags,
+    PairTests,
+    fill_slots,
+    fits_each,
+)
 from kleene.kernels.expression import Ints, Programs, ProgramScope, Stack, room
 from kleene.pattern.expressions import Attribute, Clause, Which, references
 from kleene.plan.layout import Column, Layout
@@ -112,6 +123,27 @@ class LinkedTests:
     def scope(self, events: HeldEvents, strings: StringPool) -> ProgramScope:
         bindings = np.zeros((1, max(1, len(self.tests.slots))), np.int64)
         return ProgramScope(events.columns, strings.arrays(), bindings, groups(1, 0), self.stack)
+
+
+class SingleTests:
+    """Conditions on detections by themselves."""
+
+    def __init__(
+        self,
+        tests: Sequence[tuple[Clause, ...]],
+        events: HeldEvents,
+        strings: StringPool,
+        aliases: Mapping[str, int],
+    ) -> None:
+        self._events, self._strings = events, strings
+        self._tests = CompiledTests.of(tests, events.layout, aliases).linked(strings)
+
+    def passed(self, detections: DetectionArrays, test: int = 0) -> Flags:
+        """[detection]: whether it satisfies a test."""
+        passed = np.zeros(len(detections.ends), np.bool_)
+        scope = self._tests.scope(self._events, self._strings)
+        fits_each(self._tests.on(no_detections(), detections), test, scope, detections, passed)
+        return passed
 
 
 def _of_all(clause: Clause) -> list[Attribute]:

@@ -16,8 +16,7 @@ import pyarrow as pa
 from kleene.algebra.detections import Delay, Iteration, NextDetection, Unless, walk_detections
 from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.engine.state.container import pack, unpack
-from kleene.engine.state.state_contract import check_events
-from kleene.errors import BadSnapshot
+from kleene.engine.state.state_contract import check_events, require
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels.detections import DetectionArrays
 from kleene.kernels.expression import Ints
@@ -28,7 +27,6 @@ _MOMENTS = ("start", "start_tie", "end", "end_tie")
 _REFERENCES = ("rows", "aliases", "later")
 _NUMBERS = pa.list_(pa.int64())
 _SCHEMA = pa.schema([*((name, pa.int64()) for name in _MOMENTS), *((name, _NUMBERS) for name in _REFERENCES)])
-_HINT = "take another snapshot; if Kleene wrote this one, report it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +114,3 @@ def _check(detections: DetectionArrays, events: int, aliases: int) -> None:
     if len(rows):
         require(int(rows.min()) >= 0 and int(rows.max()) < events, "a detection has an event that is not there")
         require(int(names.min()) >= 0 and int(names.max()) < aliases, "a detection has an alias that is not there")
-
-
-def require(holds: bool, problem: str) -> None:
-    if not holds:
-        raise BadSnapshot(f"this snapshot is not what an engine keeps: {problem}", hint=_HINT)

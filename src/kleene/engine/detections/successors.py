@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from kleene.algebra.detections import Expiry, Failing
-from kleene.engine.detections.arrays import in_history_order, no_detections, size_of, taken, together
+from kleene.engine.detections.arrays import in_history_order, size_of, taken, together
 from kleene.engine.detections.batches import Failures
 from kleene.engine.detections.counts import OperatorCounts
 from kleene.engine.detections.events import HeldEvents
-from kleene.engine.detections.pair_tests import CompiledTests, LinkedTests
+from kleene.engine.detections.pair_tests import CompiledTests, LinkedTests, SingleTests
 from kleene.engine.intake.keys import Interner
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.state.memory import empty
 from kleene.kernels import next_detections as kernel
-from kleene.kernels.detections import FIRST, DetectionArrays, Flags, fill_slots, fits_each
+from kleene.kernels.detections import FIRST, DetectionArrays, fill_slots
 from kleene.kernels.expression import Ints
 from kleene.kernels.opcodes import VALUE
 from kleene.kernels.timeline import shifted
@@ -96,7 +96,7 @@ class Successors:
         self._scans = bool(pairs[0])
         self.tests: LinkedTests = CompiledTests.of(tests, events.layout, aliases).linked(strings)
         self._of_coming = [plan.of_coming(plan.residual), plan.of_coming(plan.condition)]
-        self._own: LinkedTests = CompiledTests.of(self._of_coming, events.layout, aliases).linked(strings)
+        self._own = SingleTests(self._of_coming, events, strings, aliases)
         self._levels = [Interner() for _ in plan.keys]
         self._numbers = {each.exception: number for number, each in enumerate(plan.failing)}
         self._effects = np.array([_effect(each) for each in plan.failing], np.int64)
@@ -149,7 +149,7 @@ class Successors:
         """lefts, rights, failures   each by their ends"""
         failures = self._effective(failures)
         if self._of_coming[kernel.FIRST_OF]:
-            rights = taken(rights, np.flatnonzero(self._passed(rights, kernel.FIRST_OF)))
+            rights = taken(rights, np.flatnonzero(self._own.passed(rights, kernel.FIRST_OF)))
         size, number = size_of(rights), failures.size
         right_keys = self._keys(rights, [part.right for part in self._plan.keys])
         order, ranks = in_history_order(rights, self._events.points)
@@ -161,7 +161,7 @@ class Successors:
             rights = together([rights, failures.detections])
         passes = np.ones(size + number, np.bool_)
         if self._of_coming[kernel.CONDITION]:
-            passes[:size] = self._passed(taken(rights, np.arange(size)) if number else rights, kernel.CONDITION)
+            passes[:size] = self._own.passed(taken(rights, np.arange(size)) if number else rights, kernel.CONDITION)
         keyed = bool(self._plan.keys)
         if number:
             order = np.lexsort((right_keys, ranks, failed >= 0, rights.end_ties, rights.ends))
@@ -189,13 +189,6 @@ class Successors:
         exceptions = np.concatenate([np.full(size, -1, np.int64), failures.exceptions])
         ended = int(np.count_nonzero(self._effects[failed[seen[:, 1]]] == kernel.KILLS))
         return Succeeded(rights, exceptions, pairs, seen, np.flatnonzero(gone == 0), ended, looks)
-
-    def _passed(self, rights: DetectionArrays, test: int) -> Flags:
-        """[right]: whether it satisfies what is asked of it alone."""
-        passed = np.zeros(size_of(rights), np.bool_)
-        tests, scope = self._own.on(no_detections(), rights), self._own.scope(self._events, self._strings)
-        fits_each(tests, test, scope, rights, passed)
-        return passed
 
     def _advance(self, given: kernel.NextInput) -> tuple[Ints, Ints, int]:
         progress = np.zeros(kernel.PROGRESS, np.int64)

@@ -70,24 +70,24 @@ def check_events(
     own = [schema.time, schema.start, schema.tie_breaker, schema.type if schema.constant_type is None else None]
     needed = dict.fromkeys([*(name for name in own if name is not None), *named])
     missing = [name for name in needed if name not in rows.column_names]
-    _require(not missing, f"{what} lack column `{', '.join(missing)}`")
+    require(not missing, f"{what} lack column `{', '.join(missing)}`")
     for name in (name for name in dict.fromkeys([*needed, *typed]) if name in rows.column_names):
         known = (schema.columns or {}).get(name, ValueType.UNKNOWN)
         arrow = rows.schema.field(name).type
         agrees = known in _UNTOLD or value_type(arrow) in (known, ValueType.UNKNOWN)
-        _require(agrees, f"column `{name}` of {what} holds {arrow} values, not {known.value}")
+        require(agrees, f"column `{name}` of {what} holds {arrow} values, not {known.value}")
     for name in dict.fromkeys(name for name in (schema.time, schema.start) if name is not None):
         kind = rows.schema.field(name).type
-        _require(is_time(kind) or not rows.num_rows, f"column `{name}` of {what} holds {kind} values, not times")
+        require(is_time(kind) or not rows.num_rows, f"column `{name}` of {what} holds {kind} values, not times")
     for name in (name for name in own[:3] if name is not None):
-        _require(not rows.column(name).null_count, f"column `{name}` of {what} has NULL")
+        require(not rows.column(name).null_count, f"column `{name}` of {what} has NULL")
     if not rows.num_rows:
         return
     end = integers(rows.column(schema.time))
     if schema.start is not None:
-        _require(bool(np.all(integers(rows.column(schema.start)) <= end)), f"{what} end before they start")
+        require(bool(np.all(integers(rows.column(schema.start)) <= end)), f"{what} end before they start")
     if earliest is not None:
-        _require(int(end.min()) >= earliest, f"{what} are of a time that has passed")
+        require(int(end.min()) >= earliest, f"{what} are of a time that has passed")
 
 
 # A whole state -----------------------------------------------------------------------------------------------------
@@ -96,25 +96,25 @@ def check_events(
 def check_state(state: Snapshot, query: BoundQuery) -> None:
     """Refuse a state that no engine of this query can have been in."""
     waiting, events = state.waiting, state.events
-    _require(0 <= state.step <= state.rows <= _GREATEST // 2, "time has made more steps than rows came in")
-    _require(state.watermark is None or _LEAST <= state.watermark <= _GREATEST, "its watermark does not fit 64 bits")
+    require(0 <= state.step <= state.rows <= _GREATEST // 2, "time has made more steps than rows came in")
+    require(state.watermark is None or _LEAST <= state.watermark <= _GREATEST, "its watermark does not fit 64 bits")
     if waiting is not None:
         _check_rows(waiting, "the events that wait", state, query, earliest=state.watermark)
     if events is None:
-        _require(not state.step or waiting is not None, "time has passed, and no event came")
+        require(not state.step or waiting is not None, "time has passed, and no event came")
         return
-    _require(waiting is not None, "events are held, and none ever waited")
+    require(waiting is not None, "events are held, and none ever waited")
     assert waiting is not None
-    _require(events.rows.schema.equals(waiting.schema), "the events held have other columns than those that wait")
+    require(events.rows.schema.equals(waiting.schema), "the events held have other columns than those that wait")
     _check_rows(events.rows, "the events held", state, query)
     size = events.rows.num_rows
-    _require(size + waiting.num_rows <= state.rows, "there are more events than rows came in")
+    require(size + waiting.num_rows <= state.rows, "there are more events than rows came in")
     end = integers(events.rows.column(query.schema.time))
     # Later events end at the watermark or after it, so every event held must end before it.
     passed = not size or (state.watermark is not None and int(end.max()) < state.watermark)
-    _require(passed, "time has not passed the events held, or has ended: nothing comes after `finish`")
+    require(passed, "time has not passed the events held, or has ended: nothing comes after `finish`")
     _check_numbers(_numbers(events, query, size), end, state, query)
-    _require((events.past is not None) is keeps_past(query), "it must say of the past what its query asks for")
+    require((events.past is not None) is keeps_past(query), "it must say of the past what its query asks for")
     if events.past is not None:
         _check_past(events.past, events.rows.schema, state, query)
 
@@ -130,7 +130,7 @@ def _check_rows(rows: pa.Table, what: str, state: Snapshot, query: BoundQuery, *
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if pa.types.is_uint64(kind):
             greatest = pc.max(column.cast(kind)).as_py()
-            _require((greatest or 0) <= _GREATEST, f"column `{name}` holds integers beyond 64 bits")
+            require((greatest or 0) <= _GREATEST, f"column `{name}` holds integers beyond 64 bits")
 
 
 def _numbers(events: HeldEvents, query: BoundQuery, size: int) -> Mapping[str, Ints]:
@@ -139,45 +139,45 @@ def _numbers(events: HeldEvents, query: BoundQuery, size: int) -> Mapping[str, I
     # Which executors a plan has is not known here; each has both columns or none.
     drops = [drop_columns(place) for place in range(MAX_ALTERNATIVES)]
     names += [name for pair in drops if numbers.column_names.count(pair[0]) for name in pair]
-    _require(set(numbers.column_names) == set(names), f"its numbers are {', '.join(numbers.column_names)}")
-    _require(numbers.num_rows == size, "not every event held has its numbers")
+    require(set(numbers.column_names) == set(names), f"its numbers are {', '.join(numbers.column_names)}")
+    require(numbers.num_rows == size, "not every event held has its numbers")
     return {name: _integers(numbers, name) for name in names}
 
 
 def _integers(table: pa.Table, name: str) -> Ints:
     column = table.column(name)
-    _require(column.type == pa.int64() and not column.null_count, f"its numbers `{name}` are not 64-bit integers")
+    require(column.type == pa.int64() and not column.null_count, f"its numbers `{name}` are not 64-bit integers")
     return to_numpy(column)
 
 
 def _check_numbers(numbers: Mapping[str, Ints], end: Ints, state: Snapshot, query: BoundQuery) -> None:
     """Steps are counted from 0, rows too; −1 stands for what comes before the first."""
     step = numbers["step"]
-    _require(_within(step, 0, state.step - 1), "events held are of steps that time has not made")
+    require(_within(step, 0, state.step - 1), "events held are of steps that time has not made")
     later, rising = np.diff(step), end[1:] > end[:-1]
-    _require(not np.any(end[1:] < end[:-1]), "the events held are not in the order of time")
-    _require(not np.any(later < 0) and not np.any(rising & (later == 0)), "steps are not in the order of time")
+    require(not np.any(end[1:] < end[:-1]), "the events held are not in the order of time")
+    require(not np.any(later < 0) and not np.any(rising & (later == 0)), "steps are not in the order of time")
     left, right = numbers.get("left", step), numbers.get("right", step)
     in_order = _within(left, 0, state.step) and _within(right, 0, state.step - 1)
-    _require(in_order and bool(np.all((left <= step) & (step <= right))), "events are before themselves")
+    require(in_order and bool(np.all((left <= step) & (step <= right))), "events are before themselves")
     dropped = [values for name, values in numbers.items() if name.startswith("drop_number")]
-    _require(all(_within(values, 0, _GREATEST) for values in dropped), "fewer runs than none were dropped")
-    _require(_within(numbers["frontier"], -1, state.step - 1), "matches were chosen that end after all events")
+    require(all(_within(values, 0, _GREATEST) for values in dropped), "fewer runs than none were dropped")
+    require(_within(numbers["frontier"], -1, state.step - 1), "matches were chosen that end after all events")
     position, barrier = numbers["position"], numbers["barrier"]
     place = numbers.get("place", position)
     if not counts_all(query):
-        _require(not position.any() and not place.any(), "positions are counted that nothing asks for")
+        require(not position.any() and not place.any(), "positions are counted that nothing asks for")
         expected = step - 1 if counts_by_step(query) else np.zeros_like(step)
-        _require(bool(np.all(barrier == expected)), "barriers are not where contiguity is judged")
+        require(bool(np.all(barrier == expected)), "barriers are not where contiguity is judged")
         return
-    _require(_within(position, -1, state.rows) and _within(place, -1, state.rows), "positions are not those of rows")
-    _require(bool(np.all(position <= place)), "events stand before what is before them")
-    _require(_within(barrier, -1, state.step - 1), "barriers are not steps that time has made")
+    require(_within(position, -1, state.rows) and _within(place, -1, state.rows), "positions are not those of rows")
+    require(bool(np.all(position <= place)), "events stand before what is before them")
+    require(_within(barrier, -1, state.step - 1), "barriers are not steps that time has made")
     counts = [numbers[name] for name in count_columns()]
-    _require(_within(counts[COUNT], 0, state.rows) and _within(counts[BEFORE], 0, state.rows), "it counted too far")
-    _require(bool(np.all(counts[BEFORE] <= counts[COUNT])), "it counted more before a step than there are")
+    require(_within(counts[COUNT], 0, state.rows) and _within(counts[BEFORE], 0, state.rows), "it counted too far")
+    require(bool(np.all(counts[BEFORE] <= counts[COUNT])), "it counted more before a step than there are")
     steps = all(_within(counts[which], -1, state.step - 1) for which in (STEP, BARRIER, AHEAD))
-    _require(steps, "it counted steps that time has not made")
+    require(steps, "it counted steps that time has not made")
 
 
 def _check_past(past: pa.Table, columns: pa.Schema, state: Snapshot, query: BoundQuery) -> None:
@@ -185,16 +185,16 @@ def _check_past(past: pa.Table, columns: pa.Schema, state: Snapshot, query: Boun
     expected = {"end", "total", "point", *keys}
     # The keys are not there when there are none.
     missing = expected - set(past.column_names) - (set() if past.num_rows else set(keys))
-    _require(not missing and set(past.column_names) <= expected, f"its past is {', '.join(past.column_names)}")
+    require(not missing and set(past.column_names) <= expected, f"its past is {', '.join(past.column_names)}")
     for key, name in zip(keys, query.partition, strict=True):
         if key in past.column_names:
             same = past.schema.field(key).type == columns.field(name).type
-            _require(same, f"keys `{name}` of its past have another type than those of events")
+            require(same, f"keys `{name}` of its past have another type than those of events")
     end, total, point = _integers(past, "end"), _integers(past, "total"), past.column("point")
-    _require(pa.types.is_boolean(point.type) and not point.null_count, "its past does not say which events last")
-    _require(past.num_rows <= state.rows and _within(total, 1, state.rows), "its past has more events than came in")
-    _require(not np.any(end[1:] < end[:-1]), "its past is not in the order of time")
-    _require(not np.any((end == NEVER) & ~to_numpy(point)), "an event of its past began before all time")
+    require(pa.types.is_boolean(point.type) and not point.null_count, "its past does not say which events last")
+    require(past.num_rows <= state.rows and _within(total, 1, state.rows), "its past has more events than came in")
+    require(not np.any(end[1:] < end[:-1]), "its past is not in the order of time")
+    require(not np.any((end == NEVER) & ~to_numpy(point)), "an event of its past began before all time")
 
 
 # By partition ------------------------------------------------------------------------------------------------------
@@ -210,27 +210,27 @@ def check_partitions(
     count_groups     [event]: with which events it was counted, −1: with none
     place_groups     [event]: among which events its place is
     """
-    _require(_same(numbers["frontier"], frontier_groups), "one partition has two last matches")
+    require(_same(numbers["frontier"], frontier_groups), "one partition has two last matches")
     if count_columns()[0] not in numbers:
         return
-    _require(all(_same(numbers[name], count_groups) for name in count_columns()), "one partition was counted twice")
+    require(all(_same(numbers[name], count_groups) for name in count_columns()), "one partition was counted twice")
     order = _by_group(place_groups)
     order = order[np.count_nonzero(place_groups < 0) :]
     groups, places = place_groups[order], numbers.get("place", numbers["position"])[order]
     back = (groups[1:] == groups[:-1]) & (places[1:] < places[:-1])
-    _require(not back.any(), "places in a partition go back")
+    require(not back.any(), "places in a partition go back")
     if "place" not in numbers:  # that of events that last is counted by the past, which is kept longer
         before = numbers[count_columns()[BEFORE]][order]
-        _require(bool(np.all(places <= before)), "events stand behind the last of their partition")
+        require(bool(np.all(places <= before)), "events stand behind the last of their partition")
 
 
 def check_past_totals(partition: Ints, total: Ints) -> None:
     """Refuse a past in which an event has no partition, or a partition is not counted one by one."""
-    _require(not np.any(partition < 0), "an event of its past has no key")
+    require(not np.any(partition < 0), "an event of its past has no key")
     order = _by_group(partition)
     groups = partition[order]
     together = groups[1:] == groups[:-1]
-    _require(bool(np.all(np.diff(total[order])[together] == 1)), "its past is not counted one by one")
+    require(bool(np.all(np.diff(total[order])[together] == 1)), "its past is not counted one by one")
 
 
 def _same(values: Ints, groups: Ints) -> bool:
@@ -255,6 +255,7 @@ def _within(values: npt.NDArray[np.int64], least: int, greatest: int) -> bool:
     return not len(values) or (int(values.min()) >= least and int(values.max()) <= greatest)
 
 
-def _require(holds: bool, problem: str) -> None:
+def require(holds: bool, problem: str) -> None:
+    """Refuse a snapshot that no engine can have written."""
     if not holds:
         raise BadSnapshot(f"this snapshot is not what an engine keeps: {problem}", hint=_HINT)

@@ -13,16 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.state.chunked_rows import ChunkedRows
 from kleene.engine.state.growing import Growing
-from kleene.engine.state.sizes import held_bytes
-from kleene.frames.arrow import empty_table
 from kleene.frames.numbers import to_arrow
 from kleene.kernels.expression import EventColumns, Ints
 from kleene.pattern.schema import Schema
-
-# More chunks than this are put together: taking rows by number slows down with their number.
-_MOST_CHUNKS = 16
-
 
 # What is known of the order of events, [event].
 ORDERED = ("start", "end", "step", "left", "right", "position", "place", "barrier")
@@ -72,8 +67,7 @@ class EventStore:
         self._same = _same_numbers(schema)
         self.columns = columns.columns
         self._events = [Growing(array[:, :0]) for array in columns.events]
-        self._chunks = [empty_table(rows.schema)]
-        self._whole: pa.Table | None = None
+        self._rows = ChunkedRows(rows.schema)
         self._stored = kept_numbers(schema)
         names = [name for name in ("partition", *ORDERED) if name not in self._same]
         self._growing = {name: Growing(np.zeros(0, np.int64)) for name in names}
@@ -99,9 +93,7 @@ class EventStore:
     def append(self, arrived: EventBatch) -> None:
         for growing, part in zip(self._events, arrived.columns.events, strict=True):
             growing.append(part)
-        if arrived.rows.num_rows:
-            self._chunks.append(arrived.rows)
-            self._whole = None
+        self._rows.append(arrived.rows)
         for name, growing in self._growing.items():
             growing.append(getattr(arrived, name))
         self.size += len(arrived.step)
@@ -125,18 +117,12 @@ class EventStore:
 
     @property
     def rows(self) -> pa.Table:
-        if self._whole is None:
-            table = pa.concat_tables(self._chunks)
-            if len(self._chunks) > _MOST_CHUNKS:
-                table = table.unify_dictionaries().combine_chunks()
-                self._chunks = [table]
-            self._whole = table
-        return self._whole
+        return self._rows.table
 
     @property
     def nbytes(self) -> int:
         arrays = (*self._events, *self._growing.values())
-        return sum(array.nbytes for array in arrays) + held_bytes(self._chunks)
+        return sum(array.nbytes for array in arrays) + self._rows.nbytes
 
     @property
     def bytes_an_event(self) -> int:

@@ -16,10 +16,9 @@ import pyarrow as pa
 from kleene.algebra.query import BoundStreamQuery
 from kleene.codegen.value_kinds import FOREIGN, ValueKind
 from kleene.engine.state.container import pack, unpack
-from kleene.engine.state.state_contract import check_events
+from kleene.engine.state.state_contract import check_events, require
 from kleene.engine.streams.cells import CellLayout, CellValues
 from kleene.engine.streams.pool import InstancePool
-from kleene.errors import BadSnapshot
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.kernels import stream_instances as kernel
 from kleene.kernels.expression import Bytes, Ints
@@ -28,7 +27,6 @@ from kleene.pattern.types import ValueType
 from kleene.plan.streams import StreamPlan
 
 _MOMENTS = ("start", "end", "start_tie", "end_tie")
-_HINT = "take another snapshot; if Kleene wrote this one, report it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +57,9 @@ def from_bytes(data: bytes, query: BoundStreamQuery, plan: StreamPlan, meaning: 
     parts = ["events that wait", *(f"instances at state {number}" for number in range(len(plan.states)))]
     said, tables = unpack(data, query.digest, meaning, parts)
     waiting, *instances = tables
-    _require(waiting is not None or not instances, "instances wait, and no event ever came")
+    require(waiting is not None or not instances, "instances wait, and no event ever came")
     if waiting is not None:
-        _require(len(instances) == len(plan.states) and None not in instances, "it lacks the instances of a state")
+        require(len(instances) == len(plan.states) and None not in instances, "it lacks the instances of a state")
         named = [*(said["meaning"] or {}).get("columns", {})]
         check_events(waiting, query.schema, "the events that wait", named=named, earliest=said["watermark"])
     of_states = [table for table in instances if table is not None]
@@ -136,15 +134,10 @@ def _stored_type(kind: ValueKind) -> pa.DataType:
 
 def _check(table: pa.Table, layout: CellLayout, watermark: int | None) -> None:
     """Refuse instances that no engine can have held."""
-    _require(table.schema.equals(_schema(layout)), f"instances have the columns {', '.join(table.column_names)}")
+    require(table.schema.equals(_schema(layout)), f"instances have the columns {', '.join(table.column_names)}")
     if not table.num_rows:
         return
-    _require(all(not table.column(name).null_count for name in _MOMENTS), "an instance has no time")
+    require(all(not table.column(name).null_count for name in _MOMENTS), "an instance has no time")
     start, end, start_tie, end_tie = (to_numpy(table.column(name)) for name in _MOMENTS)
-    _require(bool(np.all((start < end) | ((start == end) & (start_tie <= end_tie)))), "instances end before they start")
-    _require(watermark is not None and int(end.max()) < watermark, "instances are of a time that has not come")
-
-
-def _require(holds: bool, problem: str) -> None:
-    if not holds:
-        raise BadSnapshot(f"this snapshot is not what an engine keeps: {problem}", hint=_HINT)
+    require(bool(np.all((start < end) | ((start == end) & (start_tie <= end_tie)))), "instances end before they start")
+    require(watermark is not None and int(end.max()) < watermark, "instances are of a time that has not come")
