@@ -80,7 +80,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "child":
         _child(int(sys.argv[2]), int(sys.argv[3]))
     elif sys.argv[1] == "unchecked":
-        with mock.patch.multiple("kleene.engine.state.state_contract", _require=lambda holds, problem: None):
+        with mock.patch.multiple("kleene.engine.state.state_contract", require=lambda holds, problem: None):
             _child(int(sys.argv[2]), int(sys.argv[3]))
     else:
         all_became = tried_in_children(int(sys.argv[1]), int(sys.argv[2]))
