@@ -7,6 +7,9 @@ STAMP := $(VENV)/.setup-done
 # Run as a file, so that an error elsewhere in the package is not taken for a missing Java.
 FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_java"]()' 2>/dev/null
 
+# Images of containers often set it: each of hundreds of processes would then compile what it imports, which takes seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo lint check test soak chaos bench bench-engine bench-trees bench-algebra bench-spark bench-stream clean
 
