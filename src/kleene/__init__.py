@@ -30,6 +30,7 @@ from kleene.plan.settings import ExecutorKind as Executor
 
 if TYPE_CHECKING:
     from kleene.engine import Engine
+    from kleene.query_set import QuerySet
 
 __version__ = "0.1.0"
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Policy",
     "PublishedStream",
     "Query",
+    "QuerySet",
     "Schema",
     "SelectedEvents",
     "Settings",
@@ -71,9 +73,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Loads `Engine` when it is first used: it imports the compiler, which most of the package does not need."""
+    """Loads what needs the compiler when it is first used: most of the package does not import it."""
     if name == "Engine":
         from kleene.engine import Engine
 
         return Engine
+    if name == "QuerySet":
+        from kleene.query_set import QuerySet
+
+        return QuerySet
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -248,6 +248,14 @@ class UnfitResult(QueryError):
     code, title = "KL212", "result does not fit its sink"
 
 
+class NameTaken(QueryError):
+    code, title = "KL213", "name that a query of the set has already"
+
+
+class NoSuchQuery(QueryError):
+    code, title = "KL214", "query that is not in the set"
+
+
 # KL3xx: types ------------------------------------------------------------------------------------------------------
 
 

@@ -40,6 +40,7 @@ from kleene.pattern.expressions import (
     IsNull,
     Literal,
     Negative,
+    OpenParameter,
     Truth,
     Value,
 )
@@ -85,6 +86,7 @@ class Writer:
     reals: list[float] = field(default_factory=list)
     strings: list[tuple[int, str]] = field(default_factory=list)
     tests: list[tuple[int, StringTest, StringConstant]] = field(default_factory=list)
+    parameters: list[tuple[bool, int, str]] = field(default_factory=list)
     slots: set[int] = field(default_factory=set)
     groups: set[int] = field(default_factory=set)
     columns: set[str] = field(default_factory=set)
@@ -107,6 +109,7 @@ class Writer:
             tuple(self.strings),
             tuple(self.tests),
             self.ordered,
+            tuple(self.parameters),
         )
 
     def emit(self, operation: int, *operands: int, pushes: int = 0) -> None:
@@ -217,6 +220,8 @@ class Writer:
         match value:
             case Constant():
                 return self.constant(value, kind, step)
+            case OpenParameter(name):
+                self.parameter(name, kind)
             case Attribute():
                 self.attribute(value, kind)
             case Aggregate(function="avg"):
@@ -259,6 +264,16 @@ class Writer:
         else:
             self.emit(op.PUSH_INT, self.int_constant(int(value)), pushes=1)
         return kind
+
+    def parameter(self, name: str, kind: ValueKind) -> None:
+        """Push a value that the program is given later, among its constants."""
+        place = len(self.reals) if kind == REAL else len(self.ints)
+        self.parameters.append((kind == REAL, place, name))
+        if kind == REAL:
+            self.reals.append(0.0)
+            self.emit(op.PUSH_REAL, place, pushes=1)
+        else:
+            self.emit(op.PUSH_INT, self.int_constant(0), pushes=1)
 
     def int_constant(self, value: int) -> int:
         self.ints.append(value)

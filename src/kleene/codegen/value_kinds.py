@@ -29,6 +29,8 @@ NO_VALUES = frozenset({ValueType.NULL, ValueType.UNKNOWN})
 # Types that have values, but none that the machine knows.
 FOREIGN = frozenset({ValueType.DECIMAL, ValueType.OTHER})
 _NUMBERS = frozenset({ValueType.INT, ValueType.FLOAT})
+# The types of parameters whose values programs are given later.
+_OPEN = _NUMBERS | {ValueType.STRING, ValueType.BOOL}
 # The steps that time-like columns may have, shortest first: each divides the next.
 _STEPS = (1, 1_000, 1_000_000, 1_000_000_000, 86_400_000_000_000)
 
@@ -69,8 +71,10 @@ def kind_of(value: Value, layout: Layout) -> ValueKind:
         case Assigned(operand, kind):
             own = kind_of(operand, layout)
             return REAL if kind is ValueType.FLOAT and own == INT else own
-        case OpenParameter(name):
-            raise NotCompilable(f"parameter `:{name}` has no value")
+        case OpenParameter(name, kind):
+            if kind not in _OPEN:
+                raise NotCompilable(f"parameter `:{name}` has no value")
+            return ValueKind(kind)
     raise NotCompilable(f"a {type(value).__name__} is no value of a condition")
 
 

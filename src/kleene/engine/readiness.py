@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from kleene.engine import warming
 from kleene.kernels.interpreting import OutOfTime, interpreted
 from kleene.kernels.kernel_cache import observers
-from kleene.plan.any_plan import AnyPlan
+from kleene.optimize.streams.sharing import SharedPlan
 from kleene.plan.detections import DetectionPlan
 from kleene.plan.physical import AutomatonPlan, SequencePlan
 from kleene.plan.streams import StreamPlan
@@ -48,7 +48,17 @@ SHARES: dict[type, Share] = {
     TreePlan: Share(75, 30),
     StreamPlan: Share(30, 15),
     DetectionPlan: Share(60, 25),
+    SharedPlan: Share(30, 30),
 }
+
+
+class HasAlternatives(Protocol):
+    """A plan, or what is run as one."""
+
+    @property
+    def alternatives(self) -> tuple[object, ...]:
+        """What executors run of it; nothing where the reference evaluator does."""
+
 
 # A progress display is called with how many kernels are compiled, of about how many, in about how many seconds.
 Progress = Callable[[int, Share], None]
@@ -68,7 +78,7 @@ class _Process:
 _PROCESS = _Process()
 
 
-def when_ready(work: Callable[[], T], events: int, *plans: AnyPlan) -> T:
+def when_ready(work: Callable[[], T], events: int, *plans: HasAlternatives) -> T:
     """The result of some work, tried uncompiled where it is small. It may run twice: a failed run must leave no trace.
 
     events   the number of events that it goes through
@@ -95,7 +105,7 @@ def when_ready(work: Callable[[], T], events: int, *plans: AnyPlan) -> T:
 
 
 def run_when_ready(
-    make: Callable[[], R], plans: Callable[[R], Iterable[AnyPlan]], work: Callable[[R], T], events: int
+    make: Callable[[], R], plans: Callable[[R], Iterable[HasAlternatives]], work: Callable[[R], T], events: int
 ) -> T:
     """`when_ready` for work on a new run; the run that is asked for its plans is the first one used.
 

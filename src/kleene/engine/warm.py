@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.any_engine import engine_for
 from kleene.engine.engine import Engine
+from kleene.engine.query_sets.results import match_rows
+from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.engine.warming import stamp
 from kleene.frames.arrow import schema_on
 from kleene.optimize.trees.all_trees import all_trees
@@ -26,6 +29,7 @@ from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Plan
 from kleene.plan.settings import Budget, Policy, Settings
 from kleene.queries.any_query import read_query
+from kleene.queries.templates import TemplateReader
 
 _SEQUENCE = "PATTERN SEQ(A a, !(B b), C c) WHERE [id] AND a.x > 0 AND c.x > a.x"
 _RISING = "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { [id] AND a[i].x > a[i-1].x }"
@@ -42,6 +46,8 @@ class Warming(NamedTuple):
     settings: Settings = Settings()
     # Whether it runs as a tree of every shape: which one is chosen depends on the events.
     shapes: bool = False
+    # Whether it runs as one of a set of queries.
+    shared: bool = False
     spelling: str | None = None
 
 
@@ -105,6 +111,11 @@ WARMINGS = (
         settings=Settings(budget=Budget(state_bytes=1 << 30)),
         spelling="next",
     ),
+    Warming(
+        "sets of queries",
+        "σ{b.x > 2 and b.y < a.y + 1.5}(μ{ID, a.id = b.id and b.s != 'q' and DUR <= 9}(σ{a.x >= 0}(A a), A b))",
+        shared=True,
+    ),
 )
 
 
@@ -157,8 +168,30 @@ def beside() -> None:
     warm()
 
 
+def _run_shared(text: str, table: pa.Table) -> None:
+    """Run a query twice in a set, from which one of them is removed."""
+    shared = SharedQueries(table.schema, schema_on(table.schema, Schema()))
+    template, constants = TemplateReader().read(text)
+    known = shared.template(template)
+    numbers, _ = shared.queries.reserve(pa.array(["first", "second"]))
+    values = [shared.values.strings.code(each) if isinstance(each, str) else each for each in constants]
+    given = {name: np.array([value] * 2) for (name, _), value in zip(template.parameters, values, strict=True)}
+    shared.add(known, given, numbers)
+    stream = shared.stream()
+    found, _, _ = stream.process(table.slice(0, 6), 4)
+    shared.remove(0)
+    found += stream.finish(table.slice(6))[0]
+    for each in found:
+        match_rows(each.shape, table.schema, each.results, each.pairs, shared.values, shared.queries, shared.digests)
+    shared.queries.find("second")
+    shared.queries.grow_names(1 << 10)
+
+
 def _run(warming: Warming, table: pa.Table) -> None:
     """Run a query in two batches, with the state saved and restored between them."""
+    if warming.shared:
+        _run_shared(warming.query, table)
+        return
     written = read_query(warming.query, spelling=warming.spelling)
     query = written.bind(schema_on(table.schema, warming.schema))
     if isinstance(query, BoundStreamQuery | BoundEqlQuery):

@@ -140,7 +140,7 @@ def same_keys(
 
 
 @inlined
-def _enter(instances: Instances, instance: int, room: np.uint64) -> None:
+def enter(instances: Instances, instance: int, room: np.uint64) -> None:
     """Let an instance wait in a room."""
     bucket = np.int64(room & np.uint64(instances.heads.size - 1))
     first = instances.heads[bucket]
@@ -162,11 +162,11 @@ def leave(instances: Instances, instance: int) -> None:
         instances.heads[np.int64(instances.rooms[instance] & np.uint64(instances.heads.size - 1))] = below
     if below >= 0:
         instances.above[below] = above
-    _free(instances, instance)
+    free(instances, instance)
 
 
 @inlined
-def _free(instances: Instances, instance: int) -> None:
+def free(instances: Instances, instance: int) -> None:
     instances.at[instance] = -1
     instances.free[instances.sizes[FREE]] = instance
     instances.sizes[FREE] += 1
@@ -216,7 +216,7 @@ def results_fit(automaton: StreamMachine, instances: Instances, results: StreamR
 def undo(instances: Instances) -> None:
     """Free the new instances of a step; those that it served are served again when the step is repeated."""
     for place in range(instances.sizes[NEW]):
-        _free(instances, instances.new[place])
+        free(instances, instances.new[place])
     instances.sizes[NEW] = 0
     instances.sizes[SERVED] = 0
 
@@ -235,8 +235,8 @@ def commit(automaton: StreamMachine, instances: Instances, results: StreamResult
         instance = instances.new[place]
         state = instances.at[instance]
         width = automaton.states[state, WIDTH]
-        if several and _is_known(instances, instance, width):
-            _free(instances, instance)
+        if several and equal_one(instances, instance, width) >= 0:
+            free(instances, instance)
             continue
         instances.counts[state, CAME] += 1
         if state == final:
@@ -248,36 +248,37 @@ def commit(automaton: StreamMachine, instances: Instances, results: StreamResult
             continue
         has_key, room = _room_of_instance(automaton, instances, instance)
         if has_key:
-            _enter(instances, instance, room)
+            enter(instances, instance, room)
         else:
             # No event is equal to NULL: it would wait in vain.
-            _free(instances, instance)
+            free(instances, instance)
     # Results are kept up to here, so that later ones are compared with them.
     for place in range(instances.sizes[NEW]):
         if instances.at[instances.new[place]] == final:
-            _free(instances, instances.new[place])
+            free(instances, instances.new[place])
     instances.sizes[NEW] = 0
     instances.sizes[SERVED] = 0
 
 
 @step
-def _is_known(instances: Instances, instance: int, width: int) -> bool:
-    """Whether this step made an equal instance at the same state before; otherwise this one is noted."""
+def equal_one(instances: Instances, instance: int, width: int) -> int:
+    """The equal instance that this step made before at the same state; −1: there is none, and this one is noted."""
     value = np.uint64(instances.at[instance])
     for cell in range(width):
         value = mix(value ^ np.uint64(instances.cells[instance, cell]))
     mask = np.uint64(instances.known.size - 1)
     bucket = value & mask
     now = instances.sizes[STEPS]
-    is_known = False
-    while not is_known and instances.known_at[np.int64(bucket)] == now:
+    same = -1
+    while same < 0 and instances.known_at[np.int64(bucket)] == now:
         other = instances.known[np.int64(bucket)]
-        is_known = _equal(instances, instance, other, width)
+        if _equal(instances, instance, other, width):
+            same = other
         bucket = (bucket + np.uint64(1)) & mask
-    if not is_known:
+    if same < 0:
         instances.known[np.int64(bucket)] = instance
         instances.known_at[np.int64(bucket)] = now
-    return is_known
+    return same
 
 
 @step
@@ -309,4 +310,4 @@ def settle_in(automaton: StreamMachine, instances: Instances) -> None:
     for instance in range(instances.at.size):
         if instances.at[instance] >= 0:
             _, room = _room_of_instance(automaton, instances, instance)
-            _enter(instances, instance, room)
+            enter(instances, instance, room)

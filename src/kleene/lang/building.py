@@ -58,6 +58,6 @@ def quantity_of(amount: Token, unit: Token | None) -> tree.Quantity:
     return tree.Quantity(Fraction(str(amount)), name, span=span)
 
 
-def text_of(token: Token) -> str:
+def text_of(token: str) -> str:
     quote, body = token[0], str(token)[1:-1]
     return body.replace(quote * 2, quote) if quote in "'\"" else body

@@ -268,7 +268,8 @@ class Scopes(Names):
                 node.span,
                 hint=did_you_mean(node.name, self.params) or f"pass params={{'{node.name}': …}}",
             )
-        return constant(self.params[node.name], node)
+        value = self.params[node.name]
+        return value if isinstance(value, OpenParameter) else constant(value, node)
 
     def percent(self, operand: Value, span: Span) -> Value:
         if operand.type not in NUMERIC and operand.type not in (ValueType.UNKNOWN, ValueType.NULL):

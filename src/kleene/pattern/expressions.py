@@ -52,7 +52,7 @@ class Secret(Constant):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenParameter(Interned):
-    """A parameter that has no value yet: a query that is checked, not run."""
+    """A parameter that has no value yet: of a query that is checked, not run, or of a template, where it has a type."""
 
     name: str
     type: ValueType = ValueType.UNKNOWN

@@ -53,6 +53,8 @@ class Program:
     tests: tuple[tuple[int, StringTest, StringConstant], ...] = ()
     # Whether it asks for the order of strings.
     ordered: bool = False
+    # Values that it is given later: whether each stands among the reals or the integers, where, and its name.
+    parameters: tuple[tuple[bool, int, str], ...] = ()
 
     def listing(self) -> str:
         """The program for people: one instruction a line."""

@@ -104,13 +104,13 @@ def compile_stream(plan: StreamPlan, columns: pa.Schema) -> CompiledStream:
     """Compile a plan for events with these columns; `NotCompilable` when only the reference evaluator can run it."""
     if len(plan.formulas) > MOST_FORMULAS:
         raise NotCompilable(f"more than {MOST_FORMULAS} ways to take an event")
-    return _Compiler(plan, columns).compiled()
+    return StreamCompiler(plan, columns).compiled()
 
 
-class _Compiler:
-    def __init__(self, plan: StreamPlan, columns: pa.Schema) -> None:
+class StreamCompiler:
+    def __init__(self, plan: StreamPlan, columns: pa.Schema, events: EventLayout | None = None) -> None:
         self._plan, self._columns = plan, columns
-        self._events = _event_layout(plan, columns)
+        self._events = events or _event_layout(plan, columns)
         self._cells: list[CellLayout] = []
         self._programs: list[Program] = []
         self._edges: list[list[int]] = []
@@ -119,9 +119,7 @@ class _Compiler:
 
     def compiled(self) -> CompiledStream:
         plan = self._plan
-        for state, each in enumerate(plan.states):
-            self._cells.append(self._cell_layout(state, each.schema))
-        self._cells.append(self._cell_layout(FINAL, plan.schema))
+        self._lay_out_cells()
         formulas = [
             compile_condition(formula.condition, self._layout({}, number))
             for number, formula in enumerate(plan.formulas)
@@ -147,6 +145,11 @@ class _Compiler:
             np.array([number for listed in waiting for number in listed], np.int64),
             np.cumsum([0, *map(len, waiting)]).astype(np.int64),
         )
+
+    def _lay_out_cells(self) -> None:
+        for state, each in enumerate(self._plan.states):
+            self._cells.append(self._cell_layout(state, each.schema))
+        self._cells.append(self._cell_layout(FINAL, self._plan.schema))
 
     def _layout(self, cells: Mapping[AttributeName, Column], formula: int) -> StreamLayout:
         """Where programs find what they read, of an instance with these cells and of an event of a formula."""

@@ -30,7 +30,7 @@ class InstancePool:
         self._stack = room(stream.depth)
         # The row of the newest event.
         self._newest = np.zeros((1, 1), np.int64)
-        self._instances = _empty(_FIRST_ROOM, stream)
+        self._instances = self._empty(_FIRST_ROOM)
         self._results = _results(_RESULTS_AT_ONCE, stream.width)
 
     @property
@@ -86,7 +86,7 @@ class InstancePool:
 
     def _grow(self, capacity: int) -> None:
         old, size = self._instances, len(self._instances.at)
-        new = _empty(capacity, self.stream)
+        new = self._empty(capacity)
         for name in ("cells", "states", "at", "stamps"):
             getattr(new, name)[:size] = getattr(old, name)
         free = int(old.sizes[kernel.FREE])
@@ -96,6 +96,9 @@ class InstancePool:
         new.sizes[kernel.FREE] = free + capacity - size
         kernel.settle_in(self.automaton, new)
         self._instances = new
+
+    def _empty(self, capacity: int) -> kernel.Instances:
+        return empty_instances(capacity, self.stream.width, len(self.stream.cells))
 
     def expire(self, now: int) -> None:
         """Free the instances that no event which ends now or later can serve."""
@@ -171,13 +174,17 @@ def _results(number: int, width: int) -> StreamResults:
     return StreamResults(np.zeros((number, width), np.int64), np.zeros((number, width), np.uint8))
 
 
-def _empty(capacity: int, stream: CompiledStream) -> kernel.Instances:
-    """Room for so many instances, a power of two of them, all of it free."""
+def empty_instances(capacity: int, width: int, states: int) -> kernel.Instances:
+    """Room for so many instances, a power of two of them, all of it free.
+
+    width    how many cells they have
+    states   how many rows of counters there are
+    """
     sizes = np.zeros(kernel.SIZES, np.int64)
     sizes[kernel.FREE] = capacity
     return kernel.Instances(
-        cells=np.zeros((capacity, stream.width), np.int64),
-        states=np.zeros((capacity, stream.width), np.uint8),
+        cells=np.zeros((capacity, width), np.int64),
+        states=np.zeros((capacity, width), np.uint8),
         at=np.full(capacity, -1, np.int32),
         rooms=np.zeros(capacity, np.uint64),
         below=np.full(capacity, -1, np.int32),
@@ -189,6 +196,6 @@ def _empty(capacity: int, stream: CompiledStream) -> kernel.Instances:
         stamps=np.full(capacity, -1, np.int64),
         known=np.zeros(2 * capacity, np.int32),
         known_at=np.full(2 * capacity, -1, np.int64),
-        counts=np.zeros((len(stream.cells), kernel.COUNTERS), np.int64),
+        counts=np.zeros((states, kernel.COUNTERS), np.int64),
         sizes=sizes,
     )

@@ -18,7 +18,7 @@ from kleene.frames.arrow import empty_table
 from kleene.frames.results import times
 from kleene.frames.stream_columns import attribute_types, result_column, stream_result_schema
 from kleene.kernels import stream_instances as kernel
-from kleene.kernels.expression import Ints
+from kleene.kernels.expression import Bytes, Ints
 from kleene.kernels.identity import fold_singles
 from kleene.kernels.stream_instances import StreamResults
 from kleene.pattern.schema import FIRST_TIE, LAST_TIE
@@ -33,7 +33,20 @@ def result_table(
     cells, schema = results.cells, stream_result_schema(query, columns)
     if not len(cells):
         return empty_table(schema)
-    time = schema.field("start").type
+    known, attributes = value_columns(query, columns, cells, results.states, layout, values)
+    folds = _folds(query, [*known.values(), *attributes.values()], len(cells))
+    known["match_id"] = ids_of(folds)
+    known["query"] = constant(query.name, len(cells))
+    known |= {name: result_column(listed, attributes) for name, listed in query.result_columns.items()}
+    table = pa.table([known[name] for name in schema.names], schema=schema)
+    return taken_rows(table, result_order(cells, folds))
+
+
+def value_columns(
+    query: BoundStreamQuery, columns: pa.Schema, cells: Ints, states: Bytes, layout: CellLayout, values: CellValues
+) -> tuple[dict[str, pa.Array], dict[AttributeName, pa.Array]]:
+    """The points of results by column, and the values of their attributes."""
+    time = columns.field(query.schema.time).type
     known = {"start": times(cells[:, kernel.START], time), "end": times(cells[:, kernel.END], time)}
     if query.schema.tie_breaker is not None:
         kind = columns.field(query.schema.tie_breaker).type
@@ -43,13 +56,8 @@ def result_table(
     attributes: dict[AttributeName, pa.Array] = {}
     for place, (name, value_kind) in enumerate(layout.kinds.items(), kernel.FIRST_VALUE):
         own = np.ascontiguousarray(cells[:, place])
-        attributes[name] = values.to_arrow(own, results.states[:, place], value_kind, types[name])
-    folds = _folds(query, [*known.values(), *attributes.values()], len(cells))
-    known["match_id"] = ids_of(folds)
-    known["query"] = constant(query.name, len(cells))
-    known |= {name: result_column(listed, attributes) for name, listed in query.result_columns.items()}
-    table = pa.table([known[name] for name in schema.names], schema=schema)
-    return taken_rows(table, _order(cells, folds))
+        attributes[name] = values.to_arrow(own, states[:, place], value_kind, types[name])
+    return known, attributes
 
 
 def _folds(query: BoundStreamQuery, columns: Sequence[pa.Array], size: int) -> Hashes:
@@ -60,6 +68,7 @@ def _folds(query: BoundStreamQuery, columns: Sequence[pa.Array], size: int) -> H
     return folds
 
 
-def _order(cells: Ints, folds: Hashes) -> Ints:
+def result_order(cells: Ints, folds: Hashes) -> Ints:
+    """The order of results: by end, start and id."""
     ties = cells[:, kernel.END_TIE], cells[:, kernel.START_TIE]
     return np.lexsort((folds[1], folds[0], ties[1], cells[:, kernel.START], ties[0], cells[:, kernel.END]))

@@ -1,0 +1,115 @@
+"""Settled rows as the arrays that shared automata read: in the order of their last points, with their atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.algebra.nodes import StreamSource
+from kleene.engine.intake.columns import NO_TYPE, ColumnStore
+from kleene.engine.intake.masks import mask
+from kleene.engine.output.gathering import taken_rows
+from kleene.engine.query_sets.atoms import real_atoms
+from kleene.engine.query_sets.compiling import ALWAYS, TYPE, class_column
+from kleene.engine.streams.cells import CellValues
+from kleene.engine.streams.compiling import EventLayout
+from kleene.engine.streams.intake import Points
+from kleene.kernels.expression import Bytes, EventColumns, Ints
+from kleene.kernels.opcodes import MISSING, NULL, VALUE
+from kleene.kernels.shared_streams import AtomColumns, Coming
+from kleene.kernels.stream_instances import StreamEvents
+from kleene.pattern.schema import Schema
+from kleene.pattern.types import ValueType
+
+# Events that go through the kernel in one call.
+_AT_ONCE = 1 << 16
+
+
+class ComingEvents(NamedTuple):
+    coming: Coming
+    columns: EventColumns
+
+
+class SharedIntake(NamedTuple):
+    """What is read of events.
+
+    atoms     the columns that nodes and edges are looked up by, in the order of their numbers
+    sources   those of several types or with a predicate, by the column that says who is one of theirs
+    """
+
+    schema: Schema
+    layout: EventLayout
+    atoms: tuple[str, ...]
+    sources: Mapping[str, StreamSource]
+
+    def events(self, table: pa.Table, values: CellValues) -> Iterator[ComingEvents]:
+        """The events of a table, some of them at a time; a step is never cut."""
+        points = Points.of(table, self.schema)
+        order = points.order()
+        rows = table
+        if order is not None:
+            rows, points = taken_rows(table, order), points.take(order)
+        begin = 0
+        while begin < rows.num_rows:
+            end = points.step_end(min(begin + _AT_ONCE, rows.num_rows))
+            yield self._arrays(rows.slice(begin, end - begin), points.slice(begin, end), values)
+            begin = end
+
+    def _arrays(self, rows: pa.Table, points: Points, values: CellValues) -> ComingEvents:
+        layout = self.layout
+        store = ColumnStore.from_table(rows, list(layout.columns), self.schema, values.strings, layout.spare)
+        columns = store.events
+        columns.ints[layout.start.place], columns.ints[layout.end.place] = points.starts, points.ends
+        flags = {name: _members(source, store, values) for name, source in self.sources.items()}
+        # To a stream, what an event lacks is NULL.
+        columns.states[columns.states == MISSING] = NULL
+        columns.states[layout.end.index] = VALUE
+        for name, place in layout.others.items():
+            columns.ints[place], _ = values.others.codes(rows.column(name))
+        size = rows.num_rows
+        atoms = AtomColumns(np.zeros((size, len(self.atoms)), np.int64), np.ones((size, len(self.atoms)), np.uint8))
+        for number, name in enumerate(self.atoms):
+            _put_atoms(atoms.values[:, number], atoms.known[:, number], name, store, layout, flags)
+        starts, ends, start_ties, end_ties = map(np.ascontiguousarray, points)
+        events = StreamEvents(starts, ends, start_ties, end_ties, np.zeros(0, np.uint64))
+        return ComingEvents(Coming(events, atoms), columns)
+
+
+def _put_atoms(
+    values: Ints, known: Bytes, name: str, store: ColumnStore, layout: EventLayout, flags: Mapping[str, Ints]
+) -> None:
+    if name == ALWAYS:
+        return
+    if name == TYPE:
+        values[:], known[:] = store.types, store.types != NO_TYPE
+        return
+    if name in flags:
+        values[:] = flags[name]
+        return
+    column = layout.columns[name]
+    has_value = store.events.states[column.index] == VALUE
+    if column.type is ValueType.FLOAT:
+        reals = store.events.reals[column.place]
+        numbers = ~np.isnan(reals)
+        values[:], known[:] = real_atoms(np.where(numbers, reals, 0.0)), has_value & numbers
+    else:
+        values[:], known[:] = store.events.ints[column.place], has_value
+
+
+def _members(source: StreamSource, store: ColumnStore, values: CellValues) -> Ints:
+    """[event]: 1 where it is of the source's class."""
+    event_class = source.event_class
+    wanted = np.array([values.strings.code(name) for name in event_class.types], np.int64)
+    member = np.isin(store.types, wanted)
+    if event_class.predicate:
+        member &= mask(event_class.predicate, store, values.strings)
+    return member.astype(np.int64)
+
+
+def compared_by_class(sources: Iterable[StreamSource], atoms: Iterable[str]) -> dict[str, StreamSource]:
+    """The sources whose events are told by a column of their own."""
+    named = {class_column(source): source for source in sources}
+    return {name: named[name] for name in atoms if name in named}

@@ -1,0 +1,105 @@
+"""What the queries of a set found, as tables: a row for each query and match, a row for each match, or counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kleene.algebra.query import BoundStreamQuery
+from kleene.engine.output.gathering import taken_rows
+from kleene.engine.output.identity import column_hashes, ids_of
+from kleene.engine.query_sets.stored import StoredQueries
+from kleene.engine.streams.cells import CellLayout, CellValues
+from kleene.engine.streams.results import result_order, value_columns
+from kleene.frames.identity import LANES
+from kleene.frames.numbers import to_arrow
+from kleene.frames.stream_columns import result_column, stream_result_schema
+from kleene.kernels import stream_instances as kernel
+from kleene.kernels.expression import Ints
+from kleene.kernels.identity import fold_singles
+from kleene.kernels.shared_nodes import Numbers
+from kleene.kernels.shared_results import count_queries, list_queries
+from kleene.kernels.shared_streams import SharedResults
+
+Hashes = npt.NDArray[np.uint64]
+
+
+class ResultShape(NamedTuple):
+    """What the results at one shape of final nodes look like; `query` is one of those that have them."""
+
+    query: BoundStreamQuery
+    cells: CellLayout
+
+
+class FoundPairs(NamedTuple):
+    """Results and the queries that they are of."""
+
+    counts: Ints  #      [result]: how many queries
+    queries: Numbers  #  [pair]: those of each result, one result after the other
+
+
+def found_pairs(results: SharedResults, nodes: Numbers, following: Numbers, since: Ints, by_query: Ints) -> FoundPairs:
+    """The queries of results; `by_query` [query] is increased by the number of results of each."""
+    counts = np.zeros(len(results.nodes), np.int64)
+    count_queries(nodes, following, since, results.nodes, results.begun, counts, by_query)
+    listed = np.zeros(int(counts.sum()), np.int32)
+    list_queries(nodes, following, since, results.nodes, results.begun, listed)
+    return FoundPairs(counts, listed)
+
+
+def match_rows(
+    shape: ResultShape,
+    columns: pa.Schema,
+    results: SharedResults,
+    pairs: FoundPairs,
+    values: CellValues,
+    queries: StoredQueries,
+    digests: Callable[[Numbers], Hashes],
+) -> pa.Table:
+    """A row for each query and match, as the query has it by itself; by end, start, and id.
+
+    digests   the hashes that identify queries in match ids
+    """
+    known, attributes = value_columns(shape.query, columns, results.cells, results.states, shape.cells, values)
+    rows = np.repeat(np.arange(len(results.nodes), dtype=np.int32), pairs.counts)
+    folds = np.array(LANES, np.uint64)[:, None] ^ digests(pairs.queries)[None, :]
+    for place, column in enumerate([*known.values(), *attributes.values()], 1):
+        fold_singles(folds, place, rows, column_hashes(pa.chunked_array([column])))
+    order = result_order(results.cells[rows], folds)
+    known |= {name: result_column(listed, attributes) for name, listed in shape.query.result_columns.items()}
+    taken = taken_rows(pa.table(known), rows[order].astype(np.int64))
+    schema = stream_result_schema(shape.query, columns)
+    found = {name: taken.column(name) for name in taken.column_names}
+    found["match_id"] = ids_of(np.ascontiguousarray(folds[:, order]))
+    found["query"] = queries.names(pairs.queries[order])
+    return pa.table([found[name] for name in schema.names], schema=schema)
+
+
+def query_lists(
+    shape: ResultShape,
+    columns: pa.Schema,
+    results: SharedResults,
+    pairs: FoundPairs,
+    values: CellValues,
+    queries: StoredQueries,
+) -> pa.Table:
+    """A row for each match that some query has, with the list of these; by end and start."""
+    # Queries that end at different nodes may have the same match.
+    width = shape.cells.width
+    content = np.concatenate((results.cells[:, :width], results.states[:, :width]), axis=1)
+    whole = np.ascontiguousarray(content).view(np.dtype((np.void, content.itemsize * content.shape[1]))).ravel()
+    _, firsts, match = np.unique(whole, return_index=True, return_inverse=True)
+    of_pairs = np.repeat(match, pairs.counts)
+    counts = np.bincount(of_pairs, minlength=len(firsts))
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))).astype(np.int32)
+    listed = queries.names(pairs.queries[np.lexsort((pairs.queries, of_pairs))])
+    cells, states = results.cells[firsts], results.states[firsts]
+    known, attributes = value_columns(shape.query, columns, cells, states, shape.cells, values)
+    known |= {name: result_column(each, attributes) for name, each in shape.query.result_columns.items()}
+    table = pa.table({"queries": pa.ListArray.from_arrays(to_arrow(offsets), listed), **known})
+    some = np.flatnonzero(counts)
+    return taken_rows(table, some[np.lexsort((cells[some, kernel.START], cells[some, kernel.END]))])

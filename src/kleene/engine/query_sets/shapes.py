@@ -1,0 +1,177 @@
+"""The shapes of nodes and edges that the queries of a set have, as the arrays of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from kleene.engine.executors.programs import depth_of
+from kleene.engine.query_sets.compiling import ALWAYS, TYPE, CompiledEdge, CompiledNode, ConstantPool
+from kleene.engine.query_sets.compiling import CompiledEntering as Entering
+from kleene.kernels import shared_streams as kernel
+from kleene.kernels import stream_instances
+from kleene.kernels.expression import Ints
+from kleene.kernels.shared_nodes import LABEL, LABEL_COLUMNS, LABEL_EDGE, LABEL_MERGES, LABEL_NODE, LABEL_RANGED
+from kleene.plan.program import Program
+
+_COMPUTED = (stream_instances.COMPUTED_INT, stream_instances.COMPUTED_REAL)
+
+
+@dataclass(frozen=True)
+class EnteringShape:
+    """The numbers of an edge's label, but for that of the node, and the shape of its source."""
+
+    edge: int
+    columns: int
+    ranged: int
+
+
+class Shapes:
+    """Grows with new templates; equal nodes and edges of several templates have one shape."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._nodes: list[list[int]] = [[0] * kernel.NODE_SHAPE_WIDTH]  # the root
+        self._edges: list[list[int]] = []
+        self._edge_sets: list[int] = []
+        self._keys: list[tuple[int, int]] = []
+        self._assignments: list[tuple[int, int, int, int]] = []
+        self._words: list[Ints] = []
+        self._parts: list[tuple[int, ...]] = []
+        self._word_count = 0
+        # Sets of columns, and columns by name.
+        self._sets: dict[tuple[int, ...], int] = {}
+        self.columns: dict[str, int] = {ALWAYS: 0, TYPE: 1}
+        self._rooms: dict[int, None] = {}
+        # One node for each shape of results, and [shape of nodes]: the number of that of its results; −1: it has none.
+        self.results: list[CompiledNode] = []
+        self._result_numbers: dict[object, int] = {}
+        self._results_of: list[int] = [-1]
+        self.depth = 1
+        self.width = stream_instances.FIRST_VALUE
+        self._arrays: kernel.SharedShapes | None = None
+
+    # Shapes of a template
+
+    def entering(self, entering: Entering, source: int) -> EnteringShape:
+        """The shape of an edge that leaves nodes of a shape."""
+        columns = self._set(entering.columns)
+        first, second = (self.column(name) for name in entering.ranged)
+        key = "edge", source, columns, first, second, entering.edge.key
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self._add_edge(entering.edge, entering.pool, columns)
+        return EnteringShape(number, columns, first | second << 32)
+
+    def node(self, node: CompiledNode, entering: Sequence[EnteringShape]) -> int:
+        """The shape of nodes that such edges enter."""
+        key = "node", tuple(entering), node.key
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self._add_node(node)
+        return number
+
+    def label(self, entering: EnteringShape, node: int, *, merges: bool) -> Ints:
+        """What the kernel is told of the edges of one label."""
+        label = np.zeros(LABEL, np.int64)
+        label[LABEL_EDGE], label[LABEL_NODE] = entering.edge, node
+        label[LABEL_COLUMNS], label[LABEL_RANGED], label[LABEL_MERGES] = entering.columns, entering.ranged, merges
+        return label
+
+    def column(self, name: str) -> int:
+        return self.columns.setdefault(name, len(self.columns))
+
+    def _set(self, names: Sequence[str]) -> int:
+        return self._sets.setdefault(tuple(self.column(name) for name in names), len(self._sets))
+
+    def _add_node(self, node: CompiledNode) -> int:
+        self._arrays = None
+        row = [0] * kernel.NODE_SHAPE_WIDTH
+        row[kernel.WIDTH] = node.cells.width
+        self.width = max(self.width, node.cells.width)
+        is_final = node.label.source is None
+        row[kernel.IS_FINAL] = int(is_final)
+        row[kernel.ROOM] = self._set([column for column, _, _ in node.keys])
+        row[kernel.KEYS] = len(self._keys)
+        constant = int(node.has_most)
+        for _, kind, value in node.keys:
+            self._keys.append((kind, cast(int, value) if kind != kernel.OF_NODE else constant))
+            constant += kind == kernel.OF_NODE
+        row[kernel.KEYS_END] = len(self._keys)
+        row[kernel.MOST] = 0 if node.has_most else -1
+        programs = self._add_programs(node.pool)
+        row[kernel.FILTER] = programs[0]
+        row[kernel.REBIND] = -1 if node.rebind is None else self._add_compiled(node.rebind, programs[1:], -1)
+        self._nodes.append(row)
+        if is_final:
+            number = self._result_numbers.setdefault(node.key, len(self.results))
+            self.results += [node] if number == len(self.results) else []
+            self._results_of.append(number)
+        else:
+            self._rooms[row[kernel.ROOM]] = None
+            self._results_of.append(-1)
+        return len(self._nodes) - 1
+
+    def _add_edge(self, edge: CompiledEdge, pool: ConstantPool, columns: int) -> int:
+        self._arrays = None
+        return self._add_compiled(edge, self._add_programs(pool), columns)
+
+    def _add_compiled(self, edge: CompiledEdge, programs: Sequence[int], columns: int) -> int:
+        row = [0] * kernel.EDGE_SHAPE_WIDTH
+        row[kernel.TEST] = programs[0]
+        self._edge_sets.append(columns)
+        row[kernel.ASSIGNMENTS] = len(self._assignments)
+        for cell, kind, source, column in edge.assignments:
+            self._assignments.append((cell, kind, programs[source] if kind in _COMPUTED else source, column))
+        row[kernel.ASSIGNMENTS_END] = len(self._assignments)
+        self._edges.append(row)
+        return len(self._edges) - 1
+
+    def _add_programs(self, pool: ConstantPool) -> list[int]:
+        numbers = []
+        for program, part in zip(pool.programs, pool.parts(), strict=True):
+            numbers.append(self._add_program(program, part))
+        return numbers
+
+    def _add_program(self, program: Program, part: tuple[int, int, int, int]) -> int:
+        self.depth = max(self.depth, depth_of([program]))
+        self._words.append(program.code)
+        self._parts.append((self._word_count, self._word_count + len(program.code), *part))
+        self._word_count += len(program.code)
+        return len(self._parts) - 1
+
+    # Arrays
+
+    @property
+    def arrays(self) -> kernel.SharedShapes:
+        if self._arrays is None:
+            members = [column for listed in self._sets for column in listed]
+            self._arrays = kernel.SharedShapes(
+                np.array(self._nodes, np.int64),
+                np.array(self._edges, np.int64).reshape(-1, kernel.EDGE_SHAPE_WIDTH),
+                np.array(self._keys, np.int64).reshape(-1, 2),
+                np.array(self._assignments, np.int64).reshape(-1, 4),
+                np.concatenate([np.zeros(0, np.int64), *self._words]),
+                np.array(self._parts, np.int64).reshape(-1, 6),
+                np.array(members, np.int64),
+                np.cumsum([0, *map(len, self._sets)]).astype(np.int64),
+                np.array(list(self._rooms), np.int64),
+            )
+        return self._arrays
+
+    @property
+    def results_of(self) -> Ints:
+        """[shape of nodes]: the number of the shape of its results; −1: it has none."""
+        return np.array(self._results_of, np.int64)
+
+    @property
+    def edge_sets(self) -> Ints:
+        """[shape of edges]: the set of columns by which they are looked up; −1 of those that lead back."""
+        return np.array(self._edge_sets, np.int64)
+
+    @property
+    def set_count(self) -> int:
+        return len(self._sets)

@@ -1,0 +1,262 @@
+"""Queries of the stream algebra that run as one: templates are compiled once, queries are rows of constants."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.algebra.cutting import cut
+from kleene.algebra.nodes import sources
+from kleene.algebra.query import BoundStreamQuery
+from kleene.codegen.value_kinds import FOREIGN
+from kleene.engine.intake.arrivals import Arrivals
+from kleene.engine.intake.columns import column_layout
+from kleene.engine.intake.strings import StringPool
+from kleene.engine.query_sets.compiling import Parameters, SharedCompiler
+from kleene.engine.query_sets.graph import QueryNodes, ShapedTemplate
+from kleene.engine.query_sets.intake import SharedIntake, compared_by_class
+from kleene.engine.query_sets.results import FoundPairs, Hashes, ResultShape, found_pairs
+from kleene.engine.query_sets.run import SharedRun
+from kleene.engine.query_sets.stored import StoredQueries
+from kleene.engine.streams.cells import CellValues
+from kleene.engine.streams.compiling import EventLayout
+from kleene.engine.streams.values import ValuePool
+from kleene.engine.warming import VARIABLE, all_kept
+from kleene.frames.identity import bytes_hash
+from kleene.frames.rows import BadRow
+from kleene.kernels.expression import Ints
+from kleene.kernels.interpreting import interpreted
+from kleene.kernels.shared_nodes import NODE_SHAPE, QUERY, Numbers
+from kleene.kernels.shared_streams import SharedResults
+from kleene.lang.format import format_declaration
+from kleene.lang.literals import Plain
+from kleene.optimize.streams.automaton import plan_stream
+from kleene.optimize.streams.sharing import SharedPlan, share
+from kleene.pattern.schema import Schema
+from kleene.pattern.types import ValueType
+from kleene.plan.program import NotCompilable
+from kleene.queries.templates import Template
+
+# So many queries are put in by uncompiled kernels.
+_FEW = 1 << 9
+# The moment from which on queries live that came before all events.
+ALWAYS_THERE = -(2**63)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedTemplate:
+    """A template that is ready to take in queries."""
+
+    number: int
+    template: Template
+    bound: BoundStreamQuery
+    plan: SharedPlan
+    shaped: ShapedTemplate
+    # What its queries' digests say of the classes of the schema.
+    classes: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFound:
+    """Results of one shape, and the queries that they are of."""
+
+    shape: ResultShape
+    results: SharedResults
+    pairs: FoundPairs
+
+
+class SharedQueries:
+    """A set of standing queries over events with certain columns."""
+
+    def __init__(self, columns: pa.Schema, schema: Schema, *, merges: bool = True, rooms: bool = True) -> None:
+        """A set without queries.
+
+        schema   what these columns mean
+        merges   whether equal prefixes of queries become one
+        rooms    whether instances wait by the values that their filters test
+        """
+        self.columns, self.schema = columns, schema
+        self._merges, self._rooms = merges, rooms
+        layout = column_layout(columns, columns.names)
+        first = EventLayout(layout)
+        others = [name for name, column in layout.items() if column.type in FOREIGN]
+        self.layout = EventLayout(layout, {name: first.end.place + 1 + at for at, name in enumerate(others)})
+        self.values = CellValues(StringPool(), ValuePool())
+        self.queries = StoredQueries()
+        self.nodes = QueryNodes(self.values.strings)
+        self._templates: dict[int, SharedTemplate] = {}
+        self._numbers: dict[Template, SharedTemplate] = {}
+
+    # Templates
+
+    def template(self, template: Template) -> SharedTemplate:
+        """A template, compiled when it is first seen; `NotCompilable` says why its queries cannot share."""
+        known = self._numbers.get(template)
+        if known is not None:
+            return known
+        bound = template.query.bind(self.schema)
+        if not isinstance(bound, BoundStreamQuery):
+            raise NotCompilable("it is no expression of the stream algebra")
+        if bound.publish is not None:
+            raise NotCompilable("other queries may read the stream that it makes")
+        if len(cut(bound)) > 1:
+            raise NotCompilable("it is not linear-plus: a part of it is a stream of its own")
+        types = {name: column.type for name, column in self.layout.columns.items()}
+        shared = share(plan_stream(bound), types, rooms=self._rooms)
+        nodes = SharedCompiler(shared, self.columns, self.layout, rooms=self._rooms).nodes()
+        shaped = self.nodes.shaped(nodes)
+        number = self.queries.new_template(len(template.parameters))
+        compiled = SharedTemplate(number, template, bound, shared, shaped, self._classes(bound))
+        self._templates[number] = self._numbers[template] = compiled
+        return compiled
+
+    def _classes(self, bound: BoundStreamQuery) -> bytes:
+        named = {source.event_class.name for source in sources(bound.root)}
+        declared = [self.schema.classes[name] for name in sorted(named) if name in self.schema.classes]
+        return b"".join(b"\0" + format_declaration(each).encode() for each in declared)
+
+    # Queries
+
+    def add(
+        self, template: SharedTemplate, values: Mapping[str, np.ndarray], numbers: Ints, since: int = ALWAYS_THERE
+    ) -> None:
+        """Put in queries of a template, under numbers whose names are reserved.
+
+        values   by parameter, [query]: integers, reals, booleans, or codes of strings
+        since    the moment from which on they live
+        """
+        given = Parameters({name: _as_cells(values[name]) for name, _ in template.template.parameters}, len(numbers))
+        # Few are put in while kernels are still being compiled, without them.
+        few = len(numbers) <= _FEW and not all_kept() and os.environ.get(VARIABLE) != "now"
+        with interpreted() if few else nullcontext():
+            ended = self.nodes.add(template.shaped, given, numbers, merges=self._merges)
+        listed = [given.cells(name) for name, _ in template.template.parameters]
+        constants = np.stack(listed, axis=1) if listed else np.zeros((len(numbers), 0), np.int64)
+        self.queries.put(numbers, template.number, constants, ended, since)
+
+    def remove(self, number: int) -> None:
+        self.nodes.remove(number, int(self.queries.node[number]))
+        self.queries.remove(number)
+
+    def template_of(self, number: int) -> SharedTemplate:
+        return self._templates[int(self.queries.template[number])]
+
+    def constants_of(self, number: int) -> list[Plain]:
+        """The constants of a query."""
+        template = self.template_of(number).template
+        return self._plain(template, self.queries.constants_of(number))
+
+    def _plain(self, template: Template, cells: Ints) -> list[Plain]:
+        constants: list[Plain] = []
+        for (_, kind), cell in zip(template.parameters, cells, strict=True):
+            if kind is ValueType.STRING:
+                constants.append(self.values.strings.text(int(cell)))
+            elif kind is ValueType.FLOAT:
+                constants.append(float(cell.view(np.float64)))
+            else:
+                constants.append(bool(cell) if kind is ValueType.BOOL else int(cell))
+        return constants
+
+    def digests(self, numbers: Numbers) -> Hashes:
+        """The hashes that identify queries in match ids; each is computed once."""
+        queries = self.queries
+        distinct = np.unique(numbers)
+        for number in distinct[queries.digest[distinct] == 0].tolist():
+            template = self.template_of(number)
+            digest = template.template.digest_of(self.constants_of(number), template.classes)
+            queries.digest[number] = bytes_hash(digest)
+        return queries.digest[numbers]
+
+    # Events
+
+    @property
+    def plans(self) -> list[SharedPlan]:
+        """How queries run: one plan is enough to tell which kernels are needed."""
+        return [each.plan for each in self._templates.values()][:1]
+
+    def stream(self, *, lives: bool = True) -> SharedStream:
+        """A run over events, which has seen none; `lives`: queries that come later have no results from before."""
+        return SharedStream(self, lives=lives)
+
+    @property
+    def intake(self) -> SharedIntake:
+        atoms = tuple(self.nodes.shapes.columns)
+        classes = {source for each in self._templates.values() for source in sources(each.bound.root)}
+        return SharedIntake(self.schema, self.layout, atoms, compared_by_class(classes, atoms))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of queries, nodes and edges, without those of events."""
+        return self.queries.nbytes + self.nodes.nbytes
+
+
+class SharedStream:
+    """A run of a set's queries over events."""
+
+    def __init__(self, shared: SharedQueries, *, lives: bool) -> None:
+        self._shared, self._lives = shared, lives
+        self._arrivals = Arrivals(shared.schema)
+        self.run = SharedRun(shared.nodes, shared.values)
+        self._by_query = np.zeros(0, np.int64)
+
+    @property
+    def moment(self) -> int:
+        """The moment from which on a query lives that comes now: nothing that ends earlier is still to come."""
+        return ALWAYS_THERE if self._arrivals.watermark is None else self._arrivals.watermark
+
+    @property
+    def counts(self) -> Ints:
+        """[query]: how many results each query had so far."""
+        self._by_query = _long_enough(self._by_query, self._shared.queries.size)
+        return self._by_query
+
+    def process(self, batch: pa.Table, watermark: int | None) -> tuple[list[SharedFound], list[BadRow], pa.Table]:
+        """Take in a batch, and match the events that the watermark has passed; bad rows and late events beside."""
+        bad, late = self._arrivals.add(batch)
+        return ([] if watermark is None else self._match(watermark)), bad, late
+
+    def finish(self, batch: pa.Table) -> tuple[list[SharedFound], list[BadRow], pa.Table]:
+        """Take in the last batch, which ends time."""
+        bad, late = self._arrivals.add(batch)
+        return self._match(None), bad, late
+
+    def _match(self, watermark: int | None) -> list[SharedFound]:
+        table = self._arrivals.settled(watermark)
+        if table is None:
+            return []
+        found: list[SharedFound] = []
+        for events in self._shared.intake.events(table, self._shared.values):
+            for results in self.run.advance(events):
+                found += self._found(results)
+        if self._arrivals.watermark is not None:
+            self.run.expire(self._arrivals.watermark)
+        return found
+
+    def _found(self, results: SharedResults) -> Iterator[SharedFound]:
+        """Results by their shape."""
+        nodes, queries = self._shared.nodes, self._shared.queries
+        since = queries.since if self._lives else np.full(len(queries.since), ALWAYS_THERE)
+        shapes = nodes.shapes.results_of[nodes.node_table[results.nodes, NODE_SHAPE]]
+        for number in np.unique(shapes).tolist():
+            own = SharedResults(*(array[shapes == number] for array in results))
+            pairs = found_pairs(own, nodes.node_table, nodes.following, since, self.counts)
+            query = self._shared.template_of(int(nodes.node_table[own.nodes[0], QUERY])).bound
+            yield SharedFound(ResultShape(query, nodes.shapes.results[number].cells), own, pairs)
+
+
+def _long_enough(array: Ints, size: int) -> Ints:
+    if len(array) >= size:
+        return array
+    longer = np.zeros(max(size, 2 * len(array)), np.int64)
+    longer[: len(array)] = array
+    return longer
+
+
+def _as_cells(values: np.ndarray) -> np.ndarray:
+    """Booleans and narrow numbers as 64 bits."""
+    return np.ascontiguousarray(values, np.float64 if values.dtype.kind == "f" else np.int64)

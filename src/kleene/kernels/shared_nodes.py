@@ -1,0 +1,366 @@
+"""The merged automata of many queries as flat arrays (CESAR §4.2): nodes, edges between them, and the index of edges.
+
+Equal prefixes of queries are one path of nodes (CESAR Definition 2): an edge is looked up by its source, its label and
+the loops of its target before a new one is made. The same edges are the predicate index (the FR-index of CESAR §4.3):
+an edge is found by its source and by the values that its condition tests for equality, so that an event is joined only
+with edges of nodes where something waits, and of those only with edges of its own values.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kleene.kernels.expression import Ints
+from kleene.kernels.identity import mix
+from kleene.kernels.jit import borrowed, compiled, inlined, step
+
+Numbers = NDArray[np.int32]
+
+# The node where nothing waits: every event visits it.
+ROOT = 0
+
+# Words of an edge in the index, one line of a processor's cache: the hash of its source and of the values tested for
+# equality; the next edge in its bucket, and where its constants are; the node that it enters (−1: nobody needs the edge
+# any more), and its shape; the columns of two ranges; and their bounds. Where two numbers are one word, the second one
+# is the upper half (`both`).
+HASH, LINKS, TARGET, RANGED, LOW, HIGH, OTHER_LOW, OTHER_HIGH, ENTRY = range(9)
+
+# Numbers of an edge: its source, and the next edge that enters the same target.
+SOURCE, SIBLING, EDGE = range(3)
+
+# Numbers of a node: its shape, how many edges leave it and queries end there (0: nobody needs it), the first edge that
+# enters it, the first query that ends there, its first access, and where its constants are.
+NODE_SHAPE, USERS, ENTERING, QUERY, ACCESSES, OWN_CONSTANTS, NODE = range(7)
+
+# Numbers of an access, one of the sets of columns by which the edges of a node are looked up: the set, the next access
+# of the node, and how many edges there are.
+COLUMN_SET, NEXT_ACCESS, LEAVING, ACCESS_WIDTH = range(4)
+
+# Sizes that change: nodes, edges, accesses, constants, and rows of these in use.
+NODES, EDGES, ACCESS_COUNT, CONSTANT_COUNT, ROW_COUNT, GRAPH_SIZES = range(6)
+
+
+class SharedGraph(NamedTuple):
+    """Nodes and edges of all queries; a part of each array is free."""
+
+    nodes: Numbers  #     [node, NODE]
+    edges: Numbers  #     [edge, EDGE]
+    entries: Ints  #      [edge, ENTRY]
+    accesses: Numbers  #  [access, ACCESS_WIDTH]
+    constants: Ints  #    [place]: rows of what edges and nodes compare with, each once and after its length
+    heads: Numbers  #     [bucket]: the first edge with this hash; a power of two of them
+    merged: Numbers  #    [bucket]: edges by all that makes them one, by open addressing; a power of two of them
+    rows: Numbers  #      [bucket]: rows of constants by what they hold, by open addressing; a power of two of them
+    sizes: Ints  #        [GRAPH_SIZES]
+
+
+class NewEdges(NamedTuple):
+    """Edges with one label, one for each query, and the nodes that they enter.
+
+    What makes two of them one: the source, the shapes, the ranges, and the rows of constants.
+    """
+
+    sources: Numbers  #    [row]
+    tested: Ints  #        [row, column]: the values that the condition tests for equality
+    ranges: Ints  #        [row, 4]: two closed ranges
+    places: Numbers  #     [row]: where the constants of the edge begin, the tested values first
+    own: Numbers  #        [row]: where the constants of the node begin
+    label: Ints  #         [LABEL]
+    order: Ints  #         [place]: the rows, in the order in which they are put in
+
+
+# Numbers of a label: the shape of edges, that of the nodes which they enter, the set of columns that is tested for
+# equality, the columns of two ranges (the second one times 2³²), and whether equal edges are one.
+LABEL_EDGE, LABEL_NODE, LABEL_COLUMNS, LABEL_RANGED, LABEL_MERGES, LABEL = range(6)
+
+
+@inlined
+def both(low: int, high: int) -> int:
+    """Two numbers in one word."""
+    return int(np.int64(high) << 32 | np.int64(low) & 0xFFFFFFFF)
+
+
+@inlined
+def lower(word: int) -> int:
+    return int(((np.int64(word) & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000)
+
+
+@inlined
+def upper(word: int) -> int:
+    return int(np.int64(word) >> 32)
+
+
+# Looking edges up ----------------------------------------------------------------------------------------------------
+
+
+@inlined
+def access_hash(source: int, columns: int) -> np.uint64:
+    """The hash of a node and a set of columns, to which their values are added one by one (`with_value`)."""
+    return mix(np.uint64(source) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(columns))
+
+
+@inlined
+def with_value(value_hash: np.uint64, value: int) -> np.uint64:
+    return mix(value_hash ^ np.uint64(value))
+
+
+@inlined
+def bucket_of(value_hash: np.uint64, buckets: int) -> int:
+    return int(np.int64(value_hash & np.uint64(buckets - 1)))
+
+
+# Constants -----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def keep_rows(graph: SharedGraph, rows: Ints, order: Ints, places: Numbers) -> None:
+    """Keep rows of constants, each once; `places` [row] gets where each begins. There is room for all of them."""
+    graph = borrowed(graph)
+    width, mask = rows.shape[1], graph.rows.size - 1
+    for turn in range(order.size):
+        row = order[turn]
+        value = np.uint64(width)
+        for column in range(width):
+            value = with_value(value, rows[row, column])
+        slot = bucket_of(value, graph.rows.size)
+        while graph.rows[slot] >= 0 and not _is_kept(graph, graph.rows[slot], rows[row]):
+            slot = (slot + 1) & mask
+        if graph.rows[slot] < 0:
+            graph.rows[slot] = graph.sizes[CONSTANT_COUNT]
+            graph.constants[graph.sizes[CONSTANT_COUNT]] = width
+            for column in range(width):
+                graph.constants[graph.sizes[CONSTANT_COUNT] + 1 + column] = rows[row, column]
+            graph.sizes[CONSTANT_COUNT] += width + 1
+            graph.sizes[ROW_COUNT] += 1
+        places[row] = graph.rows[slot] + 1
+
+
+@inlined
+def _is_kept(graph: SharedGraph, place: int, row: Ints) -> bool:
+    """Whether this row begins at a place: its length stands before it."""
+    same = graph.constants[place] == row.size
+    column = 0
+    while same and column < row.size:
+        same = graph.constants[place + 1 + column] == row[column]
+        column += 1
+    return bool(same)
+
+
+# Coming --------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def add_edges(graph: SharedGraph, new: NewEdges, targets: Numbers) -> None:
+    """Put edges in, each with the node that it enters, or find those that are there; `targets` [row] gets the nodes.
+
+    There is room for as many edges, nodes and accesses as there are rows.
+    """
+    graph, new = borrowed(graph), borrowed(new)
+    merges = new.label[LABEL_MERGES] == 1
+    for place in range(new.order.size):
+        row = new.order[place]
+        slot = _slot(graph, new, row) if merges else 0
+        edge = graph.merged[slot] if merges else -1
+        if edge < 0:
+            edge = _new_edge(graph, new, row, _new_node(graph, new, row))
+            if merges:
+                graph.merged[slot] = edge
+        targets[row] = lower(graph.entries[edge, TARGET])
+
+
+@compiled
+def add_entering(graph: SharedGraph, new: NewEdges, targets: Numbers) -> None:
+    """Put further edges in that enter nodes which are there already: these are never merged."""
+    graph, new = borrowed(graph), borrowed(new)
+    for place in range(new.order.size):
+        row = new.order[place]
+        _new_edge(graph, new, row, targets[row])
+
+
+@step
+def _slot(graph: SharedGraph, new: NewEdges, row: int) -> int:
+    """The place of an equal edge among the merged ones, or the free one where it belongs."""
+    target = both(new.own[row], new.label[LABEL_NODE])
+    links = both(new.places[row], new.label[LABEL_EDGE])
+    value = _merging_hash(new.sources[row], target, links, new.ranges[row])
+    slot = bucket_of(value, graph.merged.size)
+    while graph.merged[slot] >= 0 and not _is_same(graph, new, row, slot):
+        slot = (slot + 1) & (graph.merged.size - 1)
+    return slot
+
+
+@inlined
+def _merging_hash(source: int, target: int, links: int, ranges: Ints) -> np.uint64:
+    """The hash of all that makes edges one: the source, shapes and constants of node and edge, and the ranges."""
+    value = with_value(with_value(mix(np.uint64(source + 1)), target), links)
+    for column in range(4):
+        value = with_value(value, ranges[column])
+    return value
+
+
+@inlined
+def _is_same(graph: SharedGraph, new: NewEdges, row: int, slot: int) -> bool:
+    edge = graph.merged[slot]
+    entry = graph.entries[edge]
+    node = lower(entry[TARGET])
+    same = (
+        node >= 0
+        and graph.edges[edge, SOURCE] == new.sources[row]
+        and upper(entry[TARGET]) == new.label[LABEL_EDGE]
+        and upper(entry[LINKS]) == new.places[row]
+        and graph.nodes[node, NODE_SHAPE] == new.label[LABEL_NODE]
+        and graph.nodes[node, OWN_CONSTANTS] == new.own[row]
+    )
+    for column in range(4):
+        same = same and entry[LOW + column] == new.ranges[row, column]
+    return bool(same)
+
+
+@step
+def _new_node(graph: SharedGraph, new: NewEdges, row: int) -> int:
+    node = graph.sizes[NODES]
+    graph.sizes[NODES] += 1
+    graph.nodes[node, NODE_SHAPE] = new.label[LABEL_NODE]
+    graph.nodes[node, USERS] = 0
+    graph.nodes[node, ENTERING] = -1
+    graph.nodes[node, QUERY] = -1
+    graph.nodes[node, ACCESSES] = -1
+    graph.nodes[node, OWN_CONSTANTS] = new.own[row]
+    return int(node)
+
+
+@inlined
+def _new_edge(graph: SharedGraph, new: NewEdges, row: int, target: int) -> int:
+    edge = graph.sizes[EDGES]
+    graph.sizes[EDGES] += 1
+    source, columns = new.sources[row], new.label[LABEL_COLUMNS]
+    graph.edges[edge, SOURCE] = source
+    graph.edges[edge, SIBLING] = graph.nodes[target, ENTERING]
+    graph.nodes[target, ENTERING] = edge
+    graph.nodes[source, USERS] += 1
+    graph.accesses[_access(graph, source, columns), LEAVING] += 1
+    value = access_hash(source, columns)
+    for column in range(new.tested.shape[1]):
+        value = with_value(value, new.tested[row, column])
+    bucket = bucket_of(value, graph.heads.size)
+    graph.entries[edge, HASH] = np.int64(value)
+    graph.entries[edge, LINKS] = both(graph.heads[bucket], new.places[row])
+    graph.entries[edge, TARGET] = both(target, new.label[LABEL_EDGE])
+    graph.entries[edge, RANGED] = new.label[LABEL_RANGED]
+    for column in range(4):
+        graph.entries[edge, LOW + column] = new.ranges[row, column]
+    graph.heads[bucket] = edge
+    return int(edge)
+
+
+@inlined
+def _access(graph: SharedGraph, source: int, columns: int) -> int:
+    """The access of a node by a set of columns; a new one where there was none."""
+    access = graph.nodes[source, ACCESSES]
+    while access >= 0 and graph.accesses[access, COLUMN_SET] != columns:
+        access = graph.accesses[access, NEXT_ACCESS]
+    if access < 0:
+        access = graph.sizes[ACCESS_COUNT]
+        graph.sizes[ACCESS_COUNT] += 1
+        graph.accesses[access, COLUMN_SET] = columns
+        graph.accesses[access, NEXT_ACCESS] = graph.nodes[source, ACCESSES]
+        graph.accesses[access, LEAVING] = 0
+        graph.nodes[source, ACCESSES] = access
+    return int(access)
+
+
+@compiled
+def put_in_buckets(graph: SharedGraph) -> None:
+    """Put all edges and rows of constants into the buckets, which are new and empty."""
+    graph = borrowed(graph)
+    for edge in range(graph.sizes[EDGES]):
+        entry = graph.entries[edge]
+        node = lower(entry[TARGET])
+        if node < 0:
+            continue
+        bucket = bucket_of(np.uint64(entry[HASH]), graph.heads.size)
+        entry[LINKS] = both(graph.heads[bucket], upper(entry[LINKS]))
+        graph.heads[bucket] = edge
+        target = both(graph.nodes[node, OWN_CONSTANTS], graph.nodes[node, NODE_SHAPE])
+        links = both(upper(entry[LINKS]), upper(entry[TARGET]))
+        slot = bucket_of(
+            _merging_hash(graph.edges[edge, SOURCE], target, links, entry[LOW : OTHER_HIGH + 1]), graph.merged.size
+        )
+        while graph.merged[slot] >= 0:
+            slot = (slot + 1) & (graph.merged.size - 1)
+        graph.merged[slot] = edge
+    place = 0
+    while place < graph.sizes[CONSTANT_COUNT]:
+        width = graph.constants[place]
+        value = np.uint64(width)
+        for column in range(width):
+            value = with_value(value, graph.constants[place + 1 + column])
+        slot = bucket_of(value, graph.rows.size)
+        while graph.rows[slot] >= 0:
+            slot = (slot + 1) & (graph.rows.size - 1)
+        graph.rows[slot] = place
+        place += width + 1
+
+
+# Queries -------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def add_users(graph: SharedGraph, following: Numbers, queries: Numbers, nodes: Numbers) -> None:
+    """Let queries end at nodes; `following` [query] gets the next query of the same node."""
+    for row in range(queries.size):
+        query, node = queries[row], nodes[row]
+        following[query] = graph.nodes[node, QUERY]
+        graph.nodes[node, QUERY] = query
+        graph.nodes[node, USERS] += 1
+
+
+@compiled
+def remove_user(graph: SharedGraph, sets: Ints, following: Numbers, query: int, node: int) -> None:
+    """Let a query end no longer at a node; edges that nobody needs any more leave the index.
+
+    sets   [shape of edges]: the set of columns by which they are looked up
+    """
+    graph = borrowed(graph)
+    before = graph.nodes[node, QUERY]
+    if before == query:
+        graph.nodes[node, QUERY] = following[query]
+    else:
+        while following[before] != query:
+            before = following[before]
+        following[before] = following[query]
+    pending = np.empty(16, np.int64)
+    pending[0] = node
+    left = 1
+    while left > 0:
+        left -= 1
+        node = pending[left]
+        graph.nodes[node, USERS] -= 1
+        edge = graph.nodes[node, ENTERING] if graph.nodes[node, USERS] == 0 else -1
+        while edge >= 0:
+            if left == pending.size:
+                pending = np.concatenate((pending, pending))
+            if graph.edges[edge, SOURCE] != ROOT:
+                pending[left] = graph.edges[edge, SOURCE]
+                left += 1
+            _leave_index(graph, sets, edge)
+            edge = graph.edges[edge, SIBLING]
+
+
+@step
+def _leave_index(graph: SharedGraph, sets: Ints, edge: int) -> None:
+    shape = upper(graph.entries[edge, TARGET])
+    graph.accesses[_access(graph, graph.edges[edge, SOURCE], sets[shape]), LEAVING] -= 1
+    graph.entries[edge, TARGET] = both(-1, shape)
+    bucket = bucket_of(np.uint64(graph.entries[edge, HASH]), graph.heads.size)
+    following = lower(graph.entries[edge, LINKS])
+    other = graph.heads[bucket]
+    if other == edge:
+        graph.heads[bucket] = following
+    else:
+        while lower(graph.entries[other, LINKS]) != edge:
+            other = lower(graph.entries[other, LINKS])
+        graph.entries[other, LINKS] = both(following, upper(graph.entries[other, LINKS]))

@@ -1,0 +1,551 @@
+"""Event automata of many queries at once (CESAR §4.3): what an event costs follows from what it affects.
+
+An event visits the root, whose edges it finds by its own values, and opens the rooms of its own values, where instances
+wait: under the values that their filter tests for equality, be they constants or of events before (the AN- and the
+AI-index in one). An instance whose filter holds leaves; its event then visits the node where it waited.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kleene.kernels import opcodes as op
+from kleene.kernels.expression import Bytes, Code, Ints, ProgramScope, Reals, holds
+from kleene.kernels.identity import mix
+from kleene.kernels.jit import borrowed, compiled, inlined, step
+from kleene.kernels.shared_nodes import (
+    ACCESSES,
+    COLUMN_SET,
+    HASH,
+    HIGH,
+    LEAVING,
+    LINKS,
+    LOW,
+    NEXT_ACCESS,
+    NODE_SHAPE,
+    OTHER_HIGH,
+    OTHER_LOW,
+    OWN_CONSTANTS,
+    RANGED,
+    ROOT,
+    TARGET,
+    USERS,
+    Numbers,
+    SharedGraph,
+    access_hash,
+    bucket_of,
+    lower,
+    upper,
+    with_value,
+)
+from kleene.kernels.stream_instances import (
+    COMPUTED_REAL,
+    END,
+    END_TIE,
+    FREE,
+    FROM_CELL,
+    FROM_INTS,
+    FROM_REALS,
+    LACKS,
+    NAN_BITS,
+    NEW,
+    NO_INSTANCES,
+    NO_RESULTS,
+    NOTHING,
+    RESULTS,
+    SERVED,
+    START,
+    START_TIE,
+    STEPS,
+    Instances,
+    StreamEvents,
+    enter,
+    equal_one,
+    free,
+    is_over,
+    leave,
+    put_int,
+    put_real,
+    undo,
+)
+
+# Columns of the shape of a node: how many cells its instances have, whether they are results, the set of columns by
+# which instances are found, where the sources of these values begin and end, the test of the filter edge, the shape
+# of the rebind edge (−1: there is none), and which of its constants says how long a composite event may last
+# (−1: any time).
+WIDTH, IS_FINAL, ROOM, KEYS, KEYS_END, FILTER, REBIND, MOST, NODE_SHAPE_WIDTH = range(9)
+
+# Columns of the shape of an edge: its test, and where its assignments begin and end.
+TEST, ASSIGNMENTS, ASSIGNMENTS_END, EDGE_SHAPE_WIDTH = range(4)
+
+# Where an instance has a value of its room from: a constant of its node, a cell, or a cell that holds a real.
+OF_NODE, OF_CELL, OF_REAL_CELL = range(3)
+
+# What is counted: edges that were looked at in the index and those that fired, rooms opened, instances looked at,
+# served, made, and too old.
+LOOKED_AT, FIRED, OPENED, TOUCHED, SERVED_COUNT, MADE, EXPIRED, COUNTERS = range(8)
+
+
+class SharedShapes(NamedTuple):
+    """What nodes and edges have in common, but for their constants."""
+
+    nodes: Ints  #        [shape of nodes, NODE_SHAPE_WIDTH]
+    edges: Ints  #        [shape of edges, EDGE_SHAPE_WIDTH]
+    keys: Ints  #         [key, 2]: OF_NODE …, and the constant or the cell
+    assignments: Ints  #  [assignment, 4]: cell, FROM_CELL …; cell, place or program; number of the column
+    words: Ints  #        [word]: all programs
+    parts: Ints  #        [program, 6]: where its words, integers and reals begin and end, the latter by constant
+    columns: Ints  #      [place]: the columns of sets, one set after the other
+    sets: Ints  #         [set + 1]: where each set begins
+    rooms: Ints  #        [room]: the sets by which instances wait
+
+
+class AtomColumns(NamedTuple):
+    """The values of events that edges and rooms are looked up by, as integers in the order of the values."""
+
+    values: Ints  #  [event, column]
+    known: Bytes  #  [event, column]: 1 where there is a value that can be equal, or within bounds
+
+
+class SharedInstances(NamedTuple):
+    """Instances at nodes: `at` of the pool is the node."""
+
+    pool: Instances
+    begun: Ints  #    [instance]: the end of its first event
+    noted: Ints  #    [place, 2]: steps and the nodes where they made instances, by a hash of the node
+    visits: Numbers  # [visit]: whose edges an event traverses: −1 for the root, instances that it serves
+    occupied: Ints  # [set]: how many instances wait by a set of columns
+    counters: Ints  # [COUNTERS]
+
+
+class SharedResults(NamedTuple):
+    """Room for results: what instances hold, the node where they ended, and when their first events ended."""
+
+    cells: Ints  #   [result, cell]
+    states: Bytes  # [result, cell]
+    nodes: Ints  #   [result]
+    begun: Ints  #   [result]
+
+
+class SharedMachine(NamedTuple):
+    graph: SharedGraph
+    shapes: SharedShapes
+    reals: Reals  # [place]: the constants of the graph, those that are reals
+
+
+class Coming(NamedTuple):
+    """Events in the order of their last points."""
+
+    events: StreamEvents
+    atoms: AtomColumns
+
+
+@compiled
+def advance_shared(
+    machine: SharedMachine,
+    coming: Coming,
+    instances: SharedInstances,
+    results: SharedResults,
+    scope: ProgramScope,
+    begin: int,
+) -> int:
+    """Take in events from `begin` on; the first of a step for which there is no room, or how many events there are.
+
+    scope   the columns of the events, one binding for the newest of them, and the cells of instances as groups
+    """
+    machine, coming, instances = borrowed(machine), borrowed(coming), borrowed(instances)
+    results, scope = borrowed(results), borrowed(scope)
+    events, sizes = coming.events, instances.pool.sizes
+    at = begin
+    while at < events.ends.size:
+        stop = at + 1
+        while stop < events.ends.size and _simultaneous(events, at, stop):
+            stop += 1
+        sizes[STEPS] += 1
+        has_room = True
+        for event in range(at, stop):
+            scope.bindings[0, 0] = event
+            visits = _open_rooms(machine, coming, instances, scope, event)
+            has_room = has_room and _traverse(machine, coming, instances, scope, event, visits)
+        if not has_room or not _results_fit(machine, instances.pool, results):
+            sizes[LACKS] = NO_RESULTS if has_room else NO_INSTANCES
+            undo(instances.pool)
+            return at
+        _commit(machine, instances, results)
+        at = stop
+    return at
+
+
+@step
+def _simultaneous(events: StreamEvents, left: int, right: int) -> bool:
+    return bool(events.ends[left] == events.ends[right] and events.end_ties[left] == events.end_ties[right])
+
+
+# Rooms ---------------------------------------------------------------------------------------------------------------
+
+
+@step
+def _open_rooms(
+    machine: SharedMachine, coming: Coming, instances: SharedInstances, scope: ProgramScope, event: int
+) -> int:
+    """Find the instances that an event serves, in the rooms of its values; how many visits it makes, the root first."""
+    shapes, pool = machine.shapes, instances.pool
+    values, known = coming.atoms.values, coming.atoms.known
+    instances.visits[0] = -1
+    visits = 1
+    for number in range(shapes.rooms.size):
+        columns = shapes.rooms[number]
+        if instances.occupied[columns] == 0:
+            continue
+        room, has_values = mix(np.uint64(columns + 1)), True
+        for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
+            column = shapes.columns[place]
+            has_values &= known[event, column] == 1
+            room = mix(room ^ np.uint64(values[event, column]))
+        if not has_values:
+            continue
+        instances.counters[OPENED] += 1
+        instance = pool.heads[np.int64(room & np.uint64(pool.heads.size - 1))]
+        while instance >= 0:
+            following = pool.below[instance]
+            if pool.rooms[instance] == room and _is_served(machine, coming, instances, scope, columns, instance):
+                instances.visits[visits] = instance
+                visits += 1
+            instance = following
+    return visits
+
+
+@step
+def _is_served(
+    machine: SharedMachine,
+    coming: Coming,
+    instances: SharedInstances,
+    scope: ProgramScope,
+    columns: int,
+    instance: int,
+) -> bool:
+    """Whether the newest event serves an instance, which leaves after this step; one of no use leaves now."""
+    pool, events, event = instances.pool, coming.events, scope.bindings[0, 0]
+    node = pool.at[instance]
+    shape = machine.shapes.nodes[machine.graph.nodes[node, NODE_SHAPE]]
+    own = machine.graph.nodes[node, OWN_CONSTANTS]
+    served = shape[ROOM] == columns
+    instances.counters[TOUCHED] += served
+    most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
+    is_of_use = machine.graph.nodes[node, USERS] > 0 and not is_over(
+        pool.cells[instance, START], events.ends[event], most
+    )
+    if served and not is_of_use:
+        instances.counters[EXPIRED] += 1
+        instances.occupied[columns] -= 1
+        leave(pool, instance)
+        served = False
+    end, start = pool.cells[instance, END], events.starts[event]
+    served = served and (end < start or (end == start and pool.cells[instance, END_TIE] < events.start_ties[event]))
+    place = machine.shapes.sets[columns]
+    if served:
+        for key in range(shape[KEYS], shape[KEYS_END]):
+            value, _ = _value_of(machine, pool, key, own, instance)
+            served &= value == coming.atoms.values[event, machine.shapes.columns[place]]
+            place += 1
+    tested = machine.shapes.parts[shape[FILTER]]
+    if served and tested[0] < tested[1]:
+        served = _holds(machine.shapes.words, tested, machine.graph.constants, machine.reals, own, scope, instance)
+    if served and pool.stamps[instance] != pool.sizes[STEPS]:
+        pool.stamps[instance] = pool.sizes[STEPS]
+        pool.served[pool.sizes[SERVED]] = instance
+        pool.sizes[SERVED] += 1
+    return bool(served)
+
+
+@compiled
+def _holds(
+    words: Ints, part: Ints, constants: Ints, reals: Reals, first: int, scope: ProgramScope, instance: int
+) -> bool:
+    """Whether a program holds of an instance with the newest event; one without tests leaves its value.
+
+    part    a row of `SharedShapes.parts`
+    first   where the constants of its node or edge are: every query has its own
+    """
+    scope = borrowed(scope)
+    code = Code(
+        words[part[0] : part[1]],
+        constants[first + part[2] : first + part[3]],
+        reals[first + part[4] : first + part[5]],
+    )
+    return holds(code, scope, 0, instance)
+
+
+# Edges ---------------------------------------------------------------------------------------------------------------
+
+
+@step
+def _traverse(
+    machine: SharedMachine,
+    coming: Coming,
+    instances: SharedInstances,
+    scope: ProgramScope,
+    event: int,
+    visits: int,
+) -> bool:
+    """Let an event traverse the edges of the root, and of the nodes of those that it serves; False: no room is left."""
+    graph, shapes = machine.graph, machine.shapes
+    has_room, looked_at = True, 0
+    for visit in range(visits):
+        instance = instances.visits[visit]
+        node = instances.pool.at[instance] if instance >= 0 else ROOT
+        rebind = shapes.nodes[graph.nodes[node, NODE_SHAPE], REBIND] if instance >= 0 else -1
+        access = graph.nodes[node, ACCESSES]
+        edge, columns, value_hash = -1, 0, np.uint64(0)
+        while rebind >= 0 or edge >= 0 or access >= 0:
+            shape, constants, target = -1, 0, 0
+            if rebind >= 0:
+                shape, constants, target = rebind, graph.nodes[node, OWN_CONSTANTS], node
+                rebind = -1
+            elif edge >= 0:
+                looked_at += 1
+                entry = graph.entries[edge]
+                if entry[HASH] == np.int64(value_hash) and _fits(graph, shapes, entry, columns, coming.atoms, event):
+                    shape, constants, target = upper(entry[TARGET]), upper(entry[LINKS]), lower(entry[TARGET])
+                edge = lower(entry[LINKS])
+            else:
+                columns = graph.accesses[access, COLUMN_SET]
+                value_hash = access_hash(node, columns)
+                has_values = graph.accesses[access, LEAVING] > 0
+                for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
+                    column = shapes.columns[place]
+                    has_values &= coming.atoms.known[event, column] == 1
+                    value_hash = with_value(value_hash, coming.atoms.values[event, column])
+                edge = graph.heads[bucket_of(value_hash, graph.heads.size)] if has_values else -1
+                access = graph.accesses[access, NEXT_ACCESS]
+            if shape >= 0:
+                has_room &= _fire(machine, coming.events, instances, scope, (shape, constants, target), instance)
+    instances.counters[LOOKED_AT] += looked_at
+    return has_room
+
+
+@step
+def _fits(graph: SharedGraph, shapes: SharedShapes, entry: Ints, columns: int, atoms: AtomColumns, event: int) -> bool:
+    """Whether an event has values within the ranges of an edge, and just those that it tests for equality."""
+    first, second = lower(entry[RANGED]), upper(entry[RANGED])
+    value, other = atoms.values[event, first], atoms.values[event, second]
+    fits = entry[LOW] <= value and value <= entry[HIGH] and entry[OTHER_LOW] <= other and other <= entry[OTHER_HIGH]
+    if fits:
+        fits = atoms.known[event, first] == 1 and atoms.known[event, second] == 1
+        constant = upper(entry[LINKS])
+        for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
+            fits &= graph.constants[constant] == atoms.values[event, shapes.columns[place]]
+            constant += 1
+    return bool(fits)
+
+
+@step
+def _fire(
+    machine: SharedMachine,
+    events: StreamEvents,
+    instances: SharedInstances,
+    scope: ProgramScope,
+    edge: tuple[int, int, int],
+    instance: int,
+) -> bool:
+    """Make a new instance of one (−1: of none) and the newest event, if the test of an edge holds; False: no room.
+
+    edge   its shape, where its constants are, and the node that it enters
+    """
+    pool, event = instances.pool, scope.bindings[0, 0]
+    row, constants, before = machine.shapes.edges[edge[0]], edge[1], max(instance, 0)
+    tested, fires = machine.shapes.parts[row[TEST]], True
+    if tested[0] < tested[1]:
+        fires = _holds(machine.shapes.words, tested, machine.graph.constants, machine.reals, constants, scope, before)
+    has_room = not fires or pool.sizes[FREE] > 0
+    if fires and has_room:
+        pool.sizes[FREE] -= 1
+        new = pool.free[pool.sizes[FREE]]
+        pool.new[pool.sizes[NEW]] = new
+        pool.sizes[NEW] += 1
+        pool.at[new] = edge[2]
+        instances.counters[FIRED] += 1
+        instances.begun[new] = events.ends[event] if instance < 0 else instances.begun[before]
+        pool.cells[new, START] = events.starts[event] if instance < 0 else pool.cells[before, START]
+        pool.cells[new, START_TIE] = events.start_ties[event] if instance < 0 else pool.cells[before, START_TIE]
+        pool.cells[new, END] = events.ends[event]
+        pool.cells[new, END_TIE] = events.end_ties[event]
+        for place in range(row[ASSIGNMENTS], row[ASSIGNMENTS_END]):
+            _assign(machine, scope, new, place, constants, before)
+    return bool(has_room)
+
+
+@inlined
+def _assign(machine: SharedMachine, scope: ProgramScope, new: int, place: int, constants: int, before: int) -> None:
+    """Give a new instance one of its values."""
+    event, groups = scope.bindings[0, 0], scope.groups
+    cell, kind = machine.shapes.assignments[place, 0], machine.shapes.assignments[place, 1]
+    source, column = machine.shapes.assignments[place, 2], machine.shapes.assignments[place, 3]
+    if kind == FROM_CELL:
+        groups.ints[new, cell] = groups.ints[before, source]
+        groups.states[new, cell] = groups.states[before, source]
+    elif kind == FROM_INTS:
+        put_int(groups, new, cell, scope.events.states[column, event], scope.events.ints[source, event])
+    elif kind == FROM_REALS:
+        put_real(groups, new, cell, scope.events.states[column, event], scope.events.reals[source, event])
+    elif kind == NOTHING:
+        put_int(groups, new, cell, op.NULL, 0)
+    else:
+        part = machine.shapes.parts[source]
+        _holds(machine.shapes.words, part, machine.graph.constants, machine.reals, constants, scope, before)
+        if kind == COMPUTED_REAL:
+            put_real(groups, new, cell, scope.stack.states[0], scope.stack.reals[0])
+        else:
+            put_int(groups, new, cell, scope.stack.states[0], scope.stack.ints[0])
+
+
+@inlined
+def _value_of(machine: SharedMachine, pool: Instances, key: int, own: int, instance: int) -> tuple[int, bool]:
+    """A value that an instance waits for, as events have it among their atoms, and whether it can be equal to any."""
+    kind, place = machine.shapes.keys[key]
+    if kind == OF_NODE:
+        return machine.graph.constants[own + place], True
+    value = pool.cells[instance, place]
+    known = pool.states[instance, place] == op.VALUE
+    if kind == OF_REAL_CELL:
+        known = known and value != NAN_BITS
+        value = in_order(value)
+    return value, known
+
+
+@inlined
+def in_order(bits: int) -> int:
+    """The bits of a real as an integer: greater reals are greater integers."""
+    return bits if bits >= 0 else int(np.int64(-(2**63)) - bits - 1)
+
+
+# After a step --------------------------------------------------------------------------------------------------------
+
+
+@step
+def _results_fit(machine: SharedMachine, pool: Instances, results: SharedResults) -> bool:
+    number = pool.sizes[RESULTS]
+    for place in range(pool.sizes[NEW]):
+        shape = machine.graph.nodes[pool.at[pool.new[place]], NODE_SHAPE]
+        number += machine.shapes.nodes[shape, IS_FINAL]
+    return bool(number <= results.nodes.size)
+
+
+@step
+def _commit(machine: SharedMachine, instances: SharedInstances, results: SharedResults) -> None:
+    """Let served instances leave, and new ones wait or become results; of equal ones at a node one is kept."""
+    pool = instances.pool
+    for place in range(pool.sizes[SERVED]):
+        instance = pool.served[place]
+        shape = machine.graph.nodes[pool.at[instance], NODE_SHAPE]
+        instances.occupied[machine.shapes.nodes[shape, ROOM]] -= 1
+        instances.counters[SERVED_COUNT] += 1
+        leave(pool, instance)
+    several = _share_a_node(instances)
+    for place in range(pool.sizes[NEW]):
+        instance = pool.new[place]
+        width = machine.shapes.nodes[machine.graph.nodes[pool.at[instance], NODE_SHAPE], WIDTH]
+        same = equal_one(pool, instance, width) if several else -1
+        if same >= 0:
+            instances.begun[same] = max(instances.begun[same], instances.begun[instance])
+            pool.new[place] = -1
+            free(pool, instance)
+    for place in range(pool.sizes[NEW]):
+        if pool.new[place] >= 0:
+            _settle(machine, instances, results, pool.new[place])
+    pool.sizes[NEW] = 0
+    pool.sizes[SERVED] = 0
+
+
+@step
+def _share_a_node(instances: SharedInstances) -> bool:
+    """Whether two new instances are at one node, or there are very many of them."""
+    pool, noted = instances.pool, instances.noted
+    now, mask = pool.sizes[STEPS], noted.shape[0] - 1
+    several = bool(pool.sizes[NEW] > noted.shape[0] >> 1)
+    place = 0
+    while not several and place < pool.sizes[NEW]:
+        node = pool.at[pool.new[place]]
+        slot = (np.int64(node) * 0x9E3779B1) >> 7 & mask
+        while noted[slot, 0] == now and noted[slot, 1] != node:
+            slot = slot + 1 & mask
+        several = bool(noted[slot, 0] == now)
+        noted[slot, 0], noted[slot, 1] = now, node
+        place += 1
+    return several
+
+
+@inlined
+def _settle(machine: SharedMachine, instances: SharedInstances, results: SharedResults, instance: int) -> None:
+    """Let a new instance wait, or become a result."""
+    pool = instances.pool
+    node = pool.at[instance]
+    shape = machine.shapes.nodes[machine.graph.nodes[node, NODE_SHAPE]]
+    instances.counters[MADE] += 1
+    if shape[IS_FINAL] == 1:
+        at = pool.sizes[RESULTS]
+        for cell in range(shape[WIDTH]):
+            results.cells[at, cell] = pool.cells[instance, cell]
+            results.states[at, cell] = pool.states[instance, cell]
+        results.nodes[at] = node
+        results.begun[at] = instances.begun[instance]
+        pool.sizes[RESULTS] += 1
+        free(pool, instance)
+        return
+    has_values, room = _room_of(machine, pool, instance)
+    if has_values:
+        instances.occupied[shape[ROOM]] += 1
+        enter(pool, instance, room)
+    else:
+        # No event is equal to NULL: it would wait in vain.
+        free(pool, instance)
+
+
+@inlined
+def _room_of(machine: SharedMachine, pool: Instances, instance: int) -> tuple[bool, np.uint64]:
+    node = pool.at[instance]
+    shape = machine.shapes.nodes[machine.graph.nodes[node, NODE_SHAPE]]
+    room, has_values = mix(np.uint64(shape[ROOM] + 1)), True
+    for key in range(shape[KEYS], shape[KEYS_END]):
+        value, known = _value_of(machine, pool, key, machine.graph.nodes[node, OWN_CONSTANTS], instance)
+        has_values &= known
+        room = mix(room ^ np.uint64(value))
+    return has_values, room
+
+
+# Between calls -------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def expire_shared(machine: SharedMachine, instances: SharedInstances, now: int) -> None:
+    """Free the instances that no event which ends now or later can serve, and those at nodes that nobody needs."""
+    machine, instances = borrowed(machine), borrowed(instances)
+    pool = instances.pool
+    for instance in range(pool.at.size):
+        node = pool.at[instance]
+        if node < 0:
+            continue
+        shape = machine.shapes.nodes[machine.graph.nodes[node, NODE_SHAPE]]
+        own = machine.graph.nodes[node, OWN_CONSTANTS]
+        most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
+        if machine.graph.nodes[node, USERS] == 0 or is_over(pool.cells[instance, START], now, most):
+            instances.counters[EXPIRED] += 1
+            instances.occupied[shape[ROOM]] -= 1
+            leave(pool, instance)
+
+
+@compiled
+def settle_in_shared(machine: SharedMachine, instances: SharedInstances) -> None:
+    """Put all instances into the buckets: these are new, or no instance is in one yet."""
+    machine, instances = borrowed(machine), borrowed(instances)
+    pool = instances.pool
+    pool.heads[:] = -1
+    instances.occupied[:] = 0
+    for instance in range(pool.at.size):
+        if pool.at[instance] >= 0:
+            _, room = _room_of(machine, pool, instance)
+            shape = machine.graph.nodes[pool.at[instance], NODE_SHAPE]
+            instances.occupied[machine.shapes.nodes[shape, ROOM]] += 1
+            enter(pool, instance, room)
