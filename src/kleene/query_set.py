@@ -348,9 +348,11 @@ class QuerySet:
         number = 0
         if template is not None and known.any():
             rows = np.flatnonzero(known)
-            chosen = table if known.all() else table.take(pa.array(rows))
+            chosen, named = (
+                (table, column) if known.all() else (table.take(pa.array(rows)), column.take(pa.array(rows)))
+            )
             values = {name: self._parameter(chosen.column(name), types[name]) for name in wanted}
-            number += self._put(template, values, rows, column.take(pa.array(rows)), refused)
+            number += self._put(template, values, rows, named, refused)
         for row in np.flatnonzero(~known).tolist():
             name = column[row].as_py()
             try:
@@ -399,7 +401,7 @@ class QuerySet:
             refused.add(row, _taken(name))
         fresh = ~taken
         if fresh.any():
-            own = {name: array[fresh] for name, array in values.items()}
+            own = values if fresh.all() else {name: array[fresh] for name, array in values.items()}
             self._shared.add(template, own, numbers[fresh], self._live.moment)
         return int(fresh.sum())
 

@@ -273,3 +273,46 @@ def test_classes_with_predicates_share() -> None:
         ids = [row["match_id"] for table in found for row in table.to_pylist() if row["query"] == name]
         assert sorted(ids) == sorted(alone.column("match_id").to_pylist()), name
         assert ids
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "σ{volume IN (100, 300)}(Stock a)",
+        "σ{name = 'Sun' or volume = 100}(Stock a)",
+        "σ{name = 'Sun' or name = 'Sun' or volume = 200}(Stock a)",
+        f"σ{{volume IN ({', '.join(map(str, range(0, 2000, 50)))})}}(Stock a)",
+        "σ{b.name IN ('Sun', 'IBM') and b.price > 1.0}(σ{volume IN (100, 200)}(Stock a) ; Stock b)",
+        "σ{b.name = 'Sun' or b.price > a.price}(Stock a ; Stock b)",
+    ],
+)
+def test_one_of_several_values_is_several_edges(text: str) -> None:
+    rules = QuerySet(STOCK)
+    other = text.replace("100", "200").replace("'Sun'", "'IBM'")
+    for name, each in {"a": text, "b": other, "again": text}.items():
+        rules.add(each, name=name)
+    events = quotes(("IBM", 2.5), ("Sun", 0.5), ("Sun", 1.5), ("IBM", 3.0))
+    for name, each in {"a": text, "b": other, "again": text}.items():
+        alone = kleene.match(events, kleene.query(each, name=name)).column("match_id").to_pylist()
+        found = [
+            row["match_id"]
+            for table in rules.match(events).matches
+            for row in table.to_pylist()
+            if row["query"] == name
+        ]
+        assert sorted(found) == sorted(alone), name
+        assert alone or name == "b"
+
+
+def test_unions_share_too() -> None:
+    rules = QuerySet(STOCK)
+    text = "σ{{b.volume > {0}}}((σ{{name = 'IBM'}}(Stock a) ∪ σ{{price > 1.0}}(Stock a)) ; Stock b)"
+    rules.add_many([text.format(number) for number in (100, 100, 300)], names=["a", "b", "c"])
+    # The root, what both parts of the union enter, and two ends.
+    assert rules._shared.nodes.node_count == 4
+    events = quotes(("IBM", 2.5), ("Sun", 0.5), ("Sun", 1.5), ("IBM", 3.0))
+    for name, number in (("a", 100), ("b", 100), ("c", 300)):
+        alone = kleene.match(events, kleene.query(text.format(number), name=name)).column("match_id").to_pylist()
+        found = [row["match_id"] for row in rules.match(events).matches[0].to_pylist() if row["query"] == name]
+        assert sorted(found) == sorted(alone)
+        assert alone

@@ -43,6 +43,12 @@ COLUMN_SET, NEXT_ACCESS, LEAVING, ACCESS_WIDTH = range(4)
 NODES, EDGES, ACCESS_COUNT, CONSTANT_COUNT, ROW_COUNT, GRAPH_SIZES = range(6)
 
 
+# Words of a run of edges with one hash, one source and the same columns of ranges. It stands in its bucket as one:
+# under the number −2 − run. Its first and its last edge + 1, what follows in the bucket, where its upper bounds are
+# (−1: none is needed), and its order: by rising lower bounds of the first range, or by falling upper bounds.
+FIRST, LAST, NEXT_IN_BUCKET, BOUNDS, IS_BY_HIGH, RUN = range(6)
+
+
 class SharedGraph(NamedTuple):
     """Nodes and edges of all queries; a part of each array is free."""
 
@@ -54,6 +60,8 @@ class SharedGraph(NamedTuple):
     heads: Numbers  #     [bucket]: the first edge with this hash; a power of two of them
     merged: Numbers  #    [bucket]: edges by all that makes them one, by open addressing; a power of two of them
     rows: Numbers  #      [bucket]: rows of constants by what they hold, by open addressing; a power of two of them
+    runs: Ints  #         [run, RUN]: edges that only ranges tell apart, side by side
+    greatest: Ints  #     [place]: upper bounds of the edges of runs, of every two of them, of every four …
     sizes: Ints  #        [GRAPH_SIZES]
 
 
@@ -69,7 +77,6 @@ class NewEdges(NamedTuple):
     places: Numbers  #     [row]: where the constants of the edge begin, the tested values first
     own: Numbers  #        [row]: where the constants of the node begin
     label: Ints  #         [LABEL]
-    order: Ints  #         [place]: the rows, in the order in which they are put in
 
 
 # Numbers of a label: the shape of edges, that of the nodes which they enter, the set of columns that is tested for
@@ -112,16 +119,80 @@ def bucket_of(value_hash: np.uint64, buckets: int) -> int:
     return int(np.int64(value_hash & np.uint64(buckets - 1)))
 
 
+# Runs ----------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def end_in_run(graph: SharedGraph, run: int, values: Ints) -> int:
+    """The first edge of a run whose range, and that of all after it, an event's value cannot be in."""
+    low, high = graph.runs[run, FIRST], graph.runs[run, LAST]
+    value = values[lower(graph.entries[low, RANGED])]
+    by_high = graph.runs[run, IS_BY_HIGH] == 1
+    while low < high:
+        middle = (low + high) >> 1
+        if (graph.entries[middle, HIGH] >= value) if by_high else (graph.entries[middle, LOW] <= value):
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@inlined
+def next_in_run(graph: SharedGraph, run: int, at: int, end: int, values: Ints) -> int:
+    """The first edge from a place on whose upper bound is not below an event's value: as many as possible are passed
+    over at once, by the greatest bounds of two, four, eight …"""
+    first, last = graph.runs[run, FIRST], graph.runs[run, LAST]
+    bounds = graph.runs[run, BOUNDS]
+    if bounds < 0 or at >= end:
+        return at
+    value = values[lower(graph.entries[first, RANGED])]
+    while at < end and graph.entries[at, HIGH] < value:
+        place, size, level, begin = (at - first) >> 1, 2, last - first, bounds
+        level = (level + 1) >> 1
+        step_size = 1
+        while (at - first) & (size - 1) == 0 and level > 0 and graph.greatest[begin + place] < value:
+            step_size = size
+            begin += level
+            level = (level + 1) >> 1 if level > 1 else 0
+            place, size = place >> 1, size << 1
+        at += step_size
+    return at
+
+
+@compiled
+def fill_greatest(graph: SharedGraph) -> None:
+    """Compute the upper bounds of all runs that need them; there is room for them."""
+    graph = borrowed(graph)
+    for run in range(graph.runs.shape[0]):
+        begin = graph.runs[run, BOUNDS]
+        if begin < 0:
+            continue
+        first, size = graph.runs[run, FIRST], graph.runs[run, LAST] - graph.runs[run, FIRST]
+        for place in range((size + 1) >> 1):
+            bound = graph.entries[first + 2 * place, HIGH]
+            if 2 * place + 1 < size:
+                bound = max(bound, graph.entries[first + 2 * place + 1, HIGH])
+            graph.greatest[begin + place] = bound
+        size = (size + 1) >> 1
+        while size > 1:
+            for place in range((size + 1) >> 1):
+                bound = graph.greatest[begin + 2 * place]
+                if 2 * place + 1 < size:
+                    bound = max(bound, graph.greatest[begin + 2 * place + 1])
+                graph.greatest[begin + size + place] = bound
+            begin += size
+            size = (size + 1) >> 1
+
+
 # Constants -----------------------------------------------------------------------------------------------------------
 
 
 @compiled
-def keep_rows(graph: SharedGraph, rows: Ints, order: Ints, places: Numbers) -> None:
+def keep_rows(graph: SharedGraph, rows: Ints, places: Numbers) -> None:
     """Keep rows of constants, each once; `places` [row] gets where each begins. There is room for all of them."""
     graph = borrowed(graph)
     width, mask = rows.shape[1], graph.rows.size - 1
-    for turn in range(order.size):
-        row = order[turn]
+    for row in range(rows.shape[0]):
         value = np.uint64(width)
         for column in range(width):
             value = with_value(value, rows[row, column])
@@ -160,8 +231,7 @@ def add_edges(graph: SharedGraph, new: NewEdges, targets: Numbers) -> None:
     """
     graph, new = borrowed(graph), borrowed(new)
     merges = new.label[LABEL_MERGES] == 1
-    for place in range(new.order.size):
-        row = new.order[place]
+    for row in range(targets.size):
         slot = _slot(graph, new, row) if merges else 0
         edge = graph.merged[slot] if merges else -1
         if edge < 0:
@@ -175,8 +245,7 @@ def add_edges(graph: SharedGraph, new: NewEdges, targets: Numbers) -> None:
 def add_entering(graph: SharedGraph, new: NewEdges, targets: Numbers) -> None:
     """Put further edges in that enter nodes which are there already: these are never merged."""
     graph, new = borrowed(graph), borrowed(new)
-    for place in range(new.order.size):
-        row = new.order[place]
+    for row in range(targets.size):
         _new_edge(graph, new, row, targets[row])
 
 
@@ -276,14 +345,21 @@ def _access(graph: SharedGraph, source: int, columns: int) -> int:
 def put_in_buckets(graph: SharedGraph) -> None:
     """Put all edges and rows of constants into the buckets, which are new and empty."""
     graph = borrowed(graph)
+    run = 0
     for edge in range(graph.sizes[EDGES]):
         entry = graph.entries[edge]
         node = lower(entry[TARGET])
+        bucket = bucket_of(np.uint64(entry[HASH]), graph.heads.size)
+        if run < graph.runs.shape[0] and edge == graph.runs[run, FIRST]:
+            graph.runs[run, NEXT_IN_BUCKET] = graph.heads[bucket]
+            graph.heads[bucket] = -2 - run
+        if run < graph.runs.shape[0] and edge + 1 == graph.runs[run, LAST]:
+            run += 1
+        elif node >= 0 and not (run < graph.runs.shape[0] and edge >= graph.runs[run, FIRST]):
+            entry[LINKS] = both(graph.heads[bucket], upper(entry[LINKS]))
+            graph.heads[bucket] = edge
         if node < 0:
             continue
-        bucket = bucket_of(np.uint64(entry[HASH]), graph.heads.size)
-        entry[LINKS] = both(graph.heads[bucket], upper(entry[LINKS]))
-        graph.heads[bucket] = edge
         target = both(graph.nodes[node, OWN_CONSTANTS], graph.nodes[node, NODE_SHAPE])
         links = both(upper(entry[LINKS]), upper(entry[TARGET]))
         slot = bucket_of(
@@ -350,17 +426,22 @@ def remove_user(graph: SharedGraph, sets: Ints, following: Numbers, query: int, 
             edge = graph.edges[edge, SIBLING]
 
 
-@step
+@inlined
 def _leave_index(graph: SharedGraph, sets: Ints, edge: int) -> None:
     shape = upper(graph.entries[edge, TARGET])
     graph.accesses[_access(graph, graph.edges[edge, SOURCE], sets[shape]), LEAVING] -= 1
     graph.entries[edge, TARGET] = both(-1, shape)
     bucket = bucket_of(np.uint64(graph.entries[edge, HASH]), graph.heads.size)
     following = lower(graph.entries[edge, LINKS])
-    other = graph.heads[bucket]
+    other = int(graph.heads[bucket])
     if other == edge:
         graph.heads[bucket] = following
-    else:
-        while lower(graph.entries[other, LINKS]) != edge:
-            other = lower(graph.entries[other, LINKS])
-        graph.entries[other, LINKS] = both(following, upper(graph.entries[other, LINKS]))
+        return
+    # An edge of a run is not in the bucket by itself: it stays where it is, and is passed over.
+    while other != -1:
+        next_one = graph.runs[-2 - other, NEXT_IN_BUCKET] if other < -1 else lower(graph.entries[other, LINKS])
+        if next_one == edge and other < -1:
+            graph.runs[-2 - other, NEXT_IN_BUCKET] = following
+        elif next_one == edge:
+            graph.entries[other, LINKS] = both(following, upper(graph.entries[other, LINKS]))
+        other = -1 if next_one == edge else int(next_one)

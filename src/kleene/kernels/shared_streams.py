@@ -18,12 +18,14 @@ from kleene.kernels.jit import borrowed, compiled, inlined, step
 from kleene.kernels.shared_nodes import (
     ACCESSES,
     COLUMN_SET,
+    FIRST,
     HASH,
     HIGH,
     LEAVING,
     LINKS,
     LOW,
     NEXT_ACCESS,
+    NEXT_IN_BUCKET,
     NODE_SHAPE,
     OTHER_HIGH,
     OTHER_LOW,
@@ -36,7 +38,9 @@ from kleene.kernels.shared_nodes import (
     SharedGraph,
     access_hash,
     bucket_of,
+    end_in_run,
     lower,
+    next_in_run,
     upper,
     with_value,
 )
@@ -299,17 +303,25 @@ def _traverse(
         rebind = shapes.nodes[graph.nodes[node, NODE_SHAPE], REBIND] if instance >= 0 else -1
         access = graph.nodes[node, ACCESSES]
         edge, columns, value_hash = -1, 0, np.uint64(0)
-        while rebind >= 0 or edge >= 0 or access >= 0:
-            shape, constants, target = -1, 0, 0
+        run, at, end = 0, 0, 0
+        while rebind >= 0 or at < end or edge != -1 or access >= 0:
+            shape, constants, target, candidate = -1, 0, 0, -1
             if rebind >= 0:
                 shape, constants, target = rebind, graph.nodes[node, OWN_CONSTANTS], node
                 rebind = -1
+            elif at < end:
+                candidate = at
+                at = next_in_run(graph, run, at + 1, end, coming.atoms.values[event])
             elif edge >= 0:
-                looked_at += 1
-                entry = graph.entries[edge]
-                if entry[HASH] == np.int64(value_hash) and _fits(graph, shapes, entry, columns, coming.atoms, event):
-                    shape, constants, target = upper(entry[TARGET]), upper(entry[LINKS]), lower(entry[TARGET])
-                edge = lower(entry[LINKS])
+                candidate = edge
+                edge = lower(graph.entries[edge, LINKS])
+            elif edge < -1:
+                run = -2 - edge
+                edge = graph.runs[run, NEXT_IN_BUCKET]
+                at, end = graph.runs[run, FIRST], end_in_run(graph, run, coming.atoms.values[event])
+                if graph.entries[at, HASH] != np.int64(value_hash):
+                    end = at
+                at = next_in_run(graph, run, at, end, coming.atoms.values[event])
             else:
                 columns = graph.accesses[access, COLUMN_SET]
                 value_hash = access_hash(node, columns)
@@ -320,6 +332,11 @@ def _traverse(
                     value_hash = with_value(value_hash, coming.atoms.values[event, column])
                 edge = graph.heads[bucket_of(value_hash, graph.heads.size)] if has_values else -1
                 access = graph.accesses[access, NEXT_ACCESS]
+            if candidate >= 0:
+                looked_at += 1
+                entry = graph.entries[candidate]
+                if entry[HASH] == np.int64(value_hash) and _fits(graph, shapes, entry, columns, coming.atoms, event):
+                    shape, constants, target = upper(entry[TARGET]), upper(entry[LINKS]), lower(entry[TARGET])
             if shape >= 0:
                 has_room &= _fire(machine, coming.events, instances, scope, (shape, constants, target), instance)
     instances.counters[LOOKED_AT] += looked_at
@@ -332,13 +349,15 @@ def _fits(graph: SharedGraph, shapes: SharedShapes, entry: Ints, columns: int, a
     first, second = lower(entry[RANGED]), upper(entry[RANGED])
     value, other = atoms.values[event, first], atoms.values[event, second]
     fits = entry[LOW] <= value and value <= entry[HIGH] and entry[OTHER_LOW] <= other and other <= entry[OTHER_HIGH]
-    if fits:
+    # Nobody needs an edge of a run any more that leads nowhere.
+    if fits and lower(entry[TARGET]) >= 0:
         fits = atoms.known[event, first] == 1 and atoms.known[event, second] == 1
         constant = upper(entry[LINKS])
         for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
             fits &= graph.constants[constant] == atoms.values[event, shapes.columns[place]]
             constant += 1
-    return bool(fits)
+        return bool(fits)
+    return False
 
 
 @step

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kleene.engine.intake.strings import StringPool
-from kleene.engine.query_sets.compiling import CompiledNode, Parameters
+from kleene.engine.query_sets.atoms import GREATEST, LEAST
+from kleene.engine.query_sets.compiling import CompiledEntering, CompiledNode, Parameters
+from kleene.engine.query_sets.lasting_arrays import lasting, taken, with_some_room
 from kleene.engine.query_sets.shapes import EnteringShape, Shapes
-from kleene.engine.state.growing import with_room
 from kleene.kernels import shared_nodes as kernel
 from kleene.kernels.expression import Ints
 from kleene.kernels.shared_nodes import NewEdges, Numbers, SharedGraph
@@ -19,7 +19,9 @@ from kleene.kernels.shared_streams import SharedMachine
 from kleene.plan.streams import FINAL, START
 
 _FIRST_ROOM = 64
-# So many queries at once are worth trimming arrays to what they need.
+# So many edges that only ranges tell apart are searched by their bounds.
+_LONG_RUN = 32
+# So many new edges are worth putting all of them in order.
 _MANY = 1 << 12
 
 
@@ -39,6 +41,8 @@ class QueryNodes:
         self.strings = strings
         self.shapes = Shapes()
         self._graph = _empty(_FIRST_ROOM)
+        # How many edges are in the order of the index.
+        self._frozen = 0
         # [query]: the next query that ends at the same node.
         self._following: Numbers = np.full(_FIRST_ROOM, -1, np.int32)
 
@@ -65,35 +69,43 @@ class QueryNodes:
         at: dict[int, Numbers] = {START: np.zeros(given.size, np.int32)}
         ended = np.zeros(given.size, np.int32)
         for node, edges, shape in zip(template.nodes, template.entering, template.shapes, strict=True):
-            own = self._kept(node.constants(given, self.strings))
-            targets = np.zeros(given.size, np.int32)
-            for number, (entering, edge) in enumerate(zip(node.entering, edges, strict=True)):
-                tested, ranges = entering.tested(given, self.strings)
-                places = self._kept(entering.constants(tested, given, self.strings))
-                label = self.shapes.label(edge, shape, merges=merges and len(edges) == 1)
-                self._make_room(edges=given.size)
-                # Edges of the same values stand side by side.
-                order = np.lexsort(tested.T[::-1]) if given.size > 1 and tested.shape[1] else np.arange(given.size)
-                new = NewEdges(at[entering.source], tested, ranges, places, own, label, order)
-                (kernel.add_entering if number else kernel.add_edges)(self._graph, new, targets)
+            new = [self._new_edges(each, at[each.source], given) for each in node.entering]
+            # Two nodes are one if all edges that enter them are: those after the first are part of what it holds.
+            others = [part for each in new[1:] for part in (each.sources[:, None], each.places[:, None], each.ranges)]
+            own = self._kept(np.concatenate((node.constants(given, self.strings), *others), axis=1))
+            known, targets = self.node_count, np.zeros(given.size, np.int32)
+            self._make_room(edges=given.size)
+            label = self.shapes.label(edges[0], shape, merges=merges)
+            kernel.add_edges(self._graph, new[0]._replace(own=own, label=label), targets)
+            if len(edges) > 1:
+                entered, firsts = np.unique(targets, return_index=True)
+                firsts = firsts[entered >= known]
+                for each, edge in zip(new[1:], edges[1:], strict=True):
+                    self._make_room(edges=len(firsts))
+                    label = self.shapes.label(edge, shape, merges=False)
+                    kernel.add_entering(self._graph, _some(each, firsts, own, label), targets[firsts])
             if node.label.state == FINAL:
                 ended = targets
             else:
                 at[node.label.state] = targets
         self._following = with_some_room(self._following, int(queries.max(initial=-1)) + 1, -1)
         kernel.add_users(self._graph, self._following, queries.astype(np.int32), ended)
-        if given.size > _MANY:
-            self._trim()
         return ended
 
     def remove(self, query: int, node: int) -> None:
         kernel.remove_user(self._graph, self.shapes.edge_sets, self._following, query, node)
 
+    def _new_edges(self, entering: CompiledEntering, sources: Numbers, given: Parameters) -> NewEdges:
+        """The edges of some queries that enter a node, without their label."""
+        tested, ranges = entering.tested(given, self.strings)
+        places = self._kept(entering.constants(tested, given, self.strings))
+        return NewEdges(sources, tested, ranges, places, places, np.zeros(kernel.LABEL, np.int64))
+
     def _kept(self, rows: Ints) -> Numbers:
         """[row]: where the constants of each begin."""
         places = np.zeros(len(rows), np.int32)
         self._make_room(constants=len(rows) * (rows.shape[1] + 1), rows=len(rows))
-        kernel.keep_rows(self._graph, rows, np.arange(len(rows)), places)
+        kernel.keep_rows(self._graph, rows, places)
         return places
 
     def _make_room(self, edges: int = 0, constants: int = 0, rows: int = 0) -> None:
@@ -113,19 +125,33 @@ class QueryNodes:
             grown = _in_buckets(grown, needed, all_rows)
         self._graph = grown
 
-    def _trim(self) -> None:
-        """Give back the room for what was merged."""
+    def freeze_if_many(self) -> None:
+        """Freeze edges when a good part of them came after the last time: amortised it costs little."""
+        edges = int(self._graph.sizes[kernel.EDGES])
+        if edges - self._frozen > max(_MANY, edges >> 3):
+            self.freeze()
+
+    def freeze(self) -> None:
+        """Give back the room for what was merged, and let edges stand in the order of their buckets: those that an
+        event looks at are then side by side in memory."""
         graph = self._graph
         used = [int(size) for size in graph.sizes]
-        counts = {
-            "nodes": used[kernel.NODES],
-            "edges": used[kernel.EDGES],
-            "entries": used[kernel.EDGES],
-            "accesses": used[kernel.ACCESS_COUNT],
-            "constants": used[kernel.CONSTANT_COUNT],
-        }
-        trimmed = {name: getattr(graph, name)[:count].copy() for name, count in counts.items()}
-        self._graph = _in_buckets(graph._replace(**trimmed), used[kernel.EDGES], used[kernel.ROW_COUNT])
+        edges = self._frozen = used[kernel.EDGES]
+        order = _index_order(graph.entries[:edges])
+        # The last place stands for −1, no edge.
+        place = np.full(edges + 1, -1, np.int32)
+        place[order] = np.arange(edges)
+        graph = graph._replace(
+            nodes=taken(graph.nodes, used[kernel.NODES]),
+            edges=taken(graph.edges, order),
+            entries=taken(graph.entries, order),
+            accesses=taken(graph.accesses, used[kernel.ACCESS_COUNT]),
+            constants=taken(graph.constants, used[kernel.CONSTANT_COUNT]),
+        )
+        graph.edges[:, kernel.SIBLING] = place[graph.edges[:, kernel.SIBLING]]
+        graph.nodes[:, kernel.ENTERING] = place[graph.nodes[:, kernel.ENTERING]]
+        graph = _with_runs(graph)
+        self._graph = _in_buckets(graph, edges, used[kernel.ROW_COUNT])
 
     # What there is
 
@@ -157,16 +183,52 @@ class QueryNodes:
         return sum(int(array.nbytes) for array in self._graph) + int(self._following.nbytes)
 
 
-def with_some_room(array: Any, needed: int, fill: int | None = None) -> Any:
-    """The array itself, or a longer copy: a quarter more than it was, since there may be very many of these."""
-    return array if len(array) >= needed else with_room(array, max(needed, len(array) + (len(array) >> 2)), fill)
+def _some(new: NewEdges, rows: Ints, own: Numbers, label: Ints) -> NewEdges:
+    """The edges of some rows."""
+    return NewEdges(new.sources[rows], new.tested[rows], new.ranges[rows], new.places[rows], own[rows], label)
+
+
+def _index_order(entries: Ints) -> Ints:
+    """The order of edges in which those of one bucket stand together; of one hash and the same columns of ranges by
+    their lower bounds, or by falling upper bounds where there are no lower ones."""
+    buckets = entries[:, kernel.HASH] & (_power_of_two(len(entries)) - 1)
+    # The complement falls where the bounds rise, and fits 64 bits.
+    highs = np.where(entries[:, kernel.LOW] == LEAST, ~entries[:, kernel.HIGH], LEAST)
+    keys = highs, entries[:, kernel.LOW], entries[:, kernel.RANGED], entries[:, kernel.HASH], buckets
+    return np.lexsort(keys)
+
+
+def _with_runs(graph: SharedGraph) -> SharedGraph:
+    """A graph whose edges are in that order, with the runs of edges that only ranges tell apart."""
+    entries = graph.entries
+    same = np.all(entries[1:, [kernel.HASH, kernel.RANGED]] == entries[:-1, [kernel.HASH, kernel.RANGED]], axis=1)
+    # What has no lower bound is a run by itself: it has another order.
+    same &= (entries[1:, kernel.LOW] == LEAST) == (entries[:-1, kernel.LOW] == LEAST)
+    firsts = np.flatnonzero(np.concatenate((np.ones(min(len(entries), 1), np.bool_), ~same)))
+    lasts = np.append(firsts[1:], len(entries))
+    long = lasts - firsts >= _LONG_RUN
+    runs = np.zeros((int(long.sum()), kernel.RUN), np.int64)
+    runs[:, kernel.FIRST], runs[:, kernel.LAST] = firsts[long], lasts[long]
+    runs[:, kernel.IS_BY_HIGH] = entries[firsts[long], kernel.LOW] == LEAST
+    bounds = 0
+    for run in runs:
+        is_bounded = entries[run[kernel.FIRST] : run[kernel.LAST], kernel.HIGH].min() < GREATEST
+        run[kernel.BOUNDS] = bounds if is_bounded and not run[kernel.IS_BY_HIGH] else -1
+        bounds += int(run[kernel.LAST] - run[kernel.FIRST]) + 64 if run[kernel.BOUNDS] >= 0 else 0
+    graph = graph._replace(runs=runs, greatest=lasting(bounds, np.int64))
+    kernel.fill_greatest(graph)
+    return graph
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (max(number, _FIRST_ROOM) - 1).bit_length()
 
 
 def _in_buckets(graph: SharedGraph, edges: int, rows: int) -> SharedGraph:
     """A graph with buckets for so many edges and rows of constants."""
 
     def buckets(number: int) -> Numbers:
-        return np.full(1 << (max(number, _FIRST_ROOM) - 1).bit_length(), -1, np.int32)
+        return lasting(_power_of_two(number), np.int32, -1)
 
     new = graph._replace(heads=buckets(edges), merged=buckets(edges * 3 // 2), rows=buckets(rows * 3 // 2))
     kernel.put_in_buckets(new)
@@ -189,5 +251,7 @@ def _empty(room: int) -> SharedGraph:
         np.full(2 * room, -1, np.int32),
         np.full(2 * room, -1, np.int32),
         np.full(2 * room, -1, np.int32),
+        np.zeros((0, kernel.RUN), np.int64),
+        np.zeros(0, np.int64),
         sizes,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kleene.engine.state.growing import with_room
+from kleene.engine.query_sets.lasting_arrays import with_some_room
 from kleene.kernels.expression import Ints
 
 # With more values than this they are kept as they are.
@@ -34,7 +34,7 @@ class PackedColumn:
                 self._values = np.array(list(self._numbers), np.int64)
                 if len(self._numbers) > 1 << 8:
                     self._rows = self._rows.astype(np.uint16, copy=False)
-        self._rows = with_room(self._rows, self._size + len(values))
+        self._rows = with_some_room(self._rows, self._size + len(values))
         self._rows[self._size : self._size + len(values)] = values
         self._size += len(values)
 

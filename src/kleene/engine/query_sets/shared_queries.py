@@ -22,7 +22,7 @@ from kleene.engine.query_sets.graph import QueryNodes, ShapedTemplate
 from kleene.engine.query_sets.intake import SharedIntake, compared_by_class
 from kleene.engine.query_sets.results import FoundPairs, Hashes, ResultShape, found_pairs
 from kleene.engine.query_sets.run import SharedRun
-from kleene.engine.query_sets.stored import StoredQueries
+from kleene.engine.query_sets.stored import ALWAYS_THERE, StoredQueries
 from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.compiling import EventLayout
 from kleene.engine.streams.values import ValuePool
@@ -44,8 +44,8 @@ from kleene.queries.templates import Template
 
 # So many queries are put in by uncompiled kernels.
 _FEW = 1 << 9
-# The moment from which on queries live that came before all events.
-ALWAYS_THERE = -(2**63)
+# More are put in by parts, so that what is computed for them meanwhile takes little memory.
+_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +130,12 @@ class SharedQueries:
         values   by parameter, [query]: integers, reals, booleans, or codes of strings
         since    the moment from which on they live
         """
+        for begin in range(0, len(numbers), _AT_ONCE):
+            part = slice(begin, begin + _AT_ONCE)
+            self._add(template, {name: array[part] for name, array in values.items()}, numbers[part], since)
+        self.nodes.freeze_if_many()
+
+    def _add(self, template: SharedTemplate, values: Mapping[str, np.ndarray], numbers: Ints, since: int) -> None:
         given = Parameters({name: _as_cells(values[name]) for name, _ in template.template.parameters}, len(numbers))
         # Few are put in while kernels are still being compiled, without them.
         few = len(numbers) <= _FEW and not all_kept() and os.environ.get(VARIABLE) != "now"

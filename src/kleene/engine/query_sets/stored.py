@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from kleene.engine.query_sets.lasting_arrays import with_some_room
 from kleene.engine.query_sets.packed_column import PackedColumn
-from kleene.engine.state.growing import with_room
 from kleene.frames.numbers import memory
 from kleene.kernels import query_names as kernel
 from kleene.kernels.expression import Bytes, Ints
@@ -18,6 +19,8 @@ from kleene.kernels.shared_nodes import Numbers
 _FIRST_ROOM = 64
 # A query of no template: it is gone.
 GONE = -1
+# The moment from which on queries live that came before all events.
+ALWAYS_THERE = -(2**63)
 
 
 class StoredQueries:
@@ -30,9 +33,10 @@ class StoredQueries:
         self.template: Numbers = np.full(_FIRST_ROOM, GONE, np.int32)
         self.row: Numbers = np.zeros(_FIRST_ROOM, np.int32)
         self.node: Numbers = np.zeros(_FIRST_ROOM, np.int32)
-        self.since: Ints = np.zeros(_FIRST_ROOM, np.int64)
-        # Of match ids; 0: not known yet.
-        self.digest = np.zeros(_FIRST_ROOM, np.uint64)
+        # Empty as long as all queries were there before all events.
+        self._since: Ints = np.zeros(0, np.int64)
+        # Of match ids, where they were asked for; 0: not known yet.
+        self._digest = np.zeros(0, np.uint64)
         # By template and parameter, [row]: constants, reals as their bits, strings by code.
         self._constants: list[list[PackedColumn]] = []
         self._used: list[int] = []
@@ -60,9 +64,9 @@ class StoredQueries:
         )
         text: Bytes = data[offsets[0] : offsets[-1]]
         first, count = self.size, len(texts)
-        begins = with_room(self._names.begins, first + count + 1)
+        begins = with_some_room(self._names.begins, first + count + 1)
         used = int(begins[first])
-        stored = with_room(self._names.text, used + len(text))
+        stored = with_some_room(self._names.text, used + len(text))
         stored[used : used + len(text)] = text
         begins[first + 1 : first + count + 1] = used + offsets[1:] - offsets[0]
         self._names = NameTable(stored, begins, self._names.places)
@@ -75,16 +79,19 @@ class StoredQueries:
     def put(self, numbers: Ints, template: int, constants: Ints, nodes: Numbers, since: int) -> None:
         """Keep queries of a template under numbers of which `reserve` has entered the names."""
         needed = int(numbers[-1]) + 1 if len(numbers) else self.size
-        for name in ("template", "row", "node", "since", "digest"):
-            setattr(self, name, with_room(getattr(self, name), needed, GONE if name == "template" else 0))
+        self.template = with_some_room(self.template, needed, GONE)
+        self.row, self.node = with_some_room(self.row, needed), with_some_room(self.node, needed)
         used = self._used[template]
         for column, values in zip(self._constants[template], constants.T, strict=True):
             column.append(values)
         self._used[template] += len(numbers)
         self.template[numbers] = template
         self.row[numbers] = np.arange(used, used + len(numbers))
-        self.node[numbers], self.since[numbers], self.digest[numbers] = nodes, since, 0
+        self.node[numbers] = nodes
         self.size = max(self.size, needed)
+        if since != ALWAYS_THERE or len(self._since):
+            self._since = with_some_room(self._since, self.size, ALWAYS_THERE)
+            self._since[numbers] = since
         self.live += len(numbers)
 
     def grow_names(self, needed: int) -> None:
@@ -92,6 +99,17 @@ class StoredQueries:
         places = np.full(1 << (2 * max(needed, _FIRST_ROOM)).bit_length(), kernel.EMPTY, np.int32)
         self._names = self._names._replace(places=places)
         kernel.enter_again(self._names, self.template, self.size)
+
+    @property
+    def since(self) -> Ints:
+        """[query]: the moment from which on it lives."""
+        return self._since if len(self._since) else np.full(self.size, ALWAYS_THERE)
+
+    @property
+    def digest(self) -> npt.NDArray[np.uint64]:
+        """[query]: the hash that identifies it in match ids, for the caller to fill in; 0: not known yet."""
+        self._digest = with_some_room(self._digest, self.size)
+        return self._digest
 
     # Going
 
@@ -130,6 +148,6 @@ class StoredQueries:
 
     @property
     def nbytes(self) -> int:
-        arrays: Sequence[np.ndarray] = (self.template, self.row, self.node, self.since, self.digest, *self._names)
+        arrays: Sequence[np.ndarray] = (self.template, self.row, self.node, self._since, self._digest, *self._names)
         packed = sum(column.nbytes for columns in self._constants for column in columns)
         return packed + sum(int(array.nbytes) for array in arrays)

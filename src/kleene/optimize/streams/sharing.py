@@ -14,6 +14,7 @@ from typing import TypeVar
 from kleene.algebra.nodes import AttributeName, StreamSource
 from kleene.optimize.streams.deadlines import longest
 from kleene.pattern.expressions import (
+    Among,
     Attribute,
     Clause,
     Comparison,
@@ -33,6 +34,8 @@ _NUMBERS = frozenset({ValueType.INT, ValueType.FLOAT})
 _EQUAL_ONLY = frozenset({ValueType.STRING, ValueType.BOOL})
 # The columns of ranges that stand beside the equalities of an edge.
 MOST_RANGES = 2
+# The values of an IN that are as many edges.
+MOST_CHOICES = 256
 
 Given = Constant | OpenParameter
 N = TypeVar("N", bound=Node)
@@ -108,7 +111,8 @@ def share(plan: StreamPlan, types: Mapping[str, ValueType], *, rooms: bool = Tru
     def plain(formula: int) -> int:
         return sources.setdefault(InputFormula(plan.formulas[formula].source), len(sources))
 
-    edges, labels = [], {}
+    edges: list[StreamEdge] = []
+    labels: dict[int, list[EdgeLabel]] = {}
     for number, edge in enumerate(plan.edges):
         formula = plan.formulas[edge.formula]
         starts = edge.source == START
@@ -117,7 +121,7 @@ def share(plan: StreamPlan, types: Mapping[str, ValueType], *, rooms: bool = Tru
         rest = ordered(edge.condition)
         if starts or edge.source != edge.target:
             source = formula.source if starts else None
-            labels[number] = EdgeLabel(number, source, split.equalities, split.ranges)
+            labels[number] = [EdgeLabel(number, source, *each) for each in split.alternatives(columns, types)]
             rest = split.rest
         edges.append(replace(edge, formula=plain(edge.formula), condition=rest))
     states, nodes = [], []
@@ -135,17 +139,30 @@ def share(plan: StreamPlan, types: Mapping[str, ValueType], *, rooms: bool = Tru
     return SharedPlan(reduced, tuple(nodes))
 
 
-def _entering(plan: StreamPlan, state: int, labels: Mapping[int, EdgeLabel]) -> tuple[EdgeLabel, ...]:
-    return tuple(labels[number] for number, edge in enumerate(plan.edges) if edge.target == state and number in labels)
+def _entering(plan: StreamPlan, state: int, labels: Mapping[int, list[EdgeLabel]]) -> tuple[EdgeLabel, ...]:
+    numbers = [number for number, edge in enumerate(plan.edges) if edge.target == state and number in labels]
+    return tuple(label for number in numbers for label in labels[number])
 
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """A condition: equalities with constants, ranges beside them, and the rest."""
+    """A condition: equalities with constants, ranges beside them, a choice of several atoms, and the rest.
+
+    choice   the clause by which an edge without equalities is found: it is as many edges as the clause has literals
+    """
 
     equalities: tuple[Atom, ...]
     ranges: tuple[Atom, ...]
+    choice: Clause | None
     rest: tuple[Clause, ...]
+
+    def alternatives(
+        self, columns: Mapping[AttributeName, str], types: Mapping[str, ValueType]
+    ) -> list[tuple[tuple[Atom, ...], tuple[Atom, ...]]]:
+        """The equalities and the ranges by which edges are found, one of which must hold."""
+        if self.choice is None:
+            return [(self.equalities, self.ranges)]
+        return [((atom,), self.ranges) for atom in chosen_atoms(self.choice, columns, types)]
 
     @staticmethod
     def of(
@@ -158,7 +175,8 @@ class _Split:
         """A condition on an edge, or on the filter of a state: there only what some value is surely equal to."""
         equal: dict[str, Atom] = {}
         ranged: dict[str, list[Atom]] = {}
-        rest, ranges = [], 0 if of_state else MOST_RANGES
+        rest: list[Clause] = []
+        ranges = 0 if of_state else MOST_RANGES
         for clause in ordered(condition):
             atom = atom_of(clause, columns, types)
             kind = None if atom is None else types[atom.column]
@@ -170,8 +188,12 @@ class _Split:
                 ranged.setdefault(atom.column, []).append(atom)
             else:
                 rest.append(clause)
+        choice = None
+        if not of_state and not equal:
+            choice = next((clause for clause in rest if chosen_atoms(clause, columns, types)), None)
+            rest = [clause for clause in rest if clause is not choice]
         listed = [atom for column in sorted(ranged) for atom in sorted(ranged[column], key=lambda each: each.operator)]
-        return _Split(tuple(equal[column] for column in sorted(equal)), tuple(listed), tuple(rest))
+        return _Split(tuple(equal[column] for column in sorted(equal)), tuple(listed), choice, tuple(rest))
 
 
 def atom_of(clause: Clause, columns: Mapping[AttributeName, str], types: Mapping[str, ValueType]) -> Atom | None:
@@ -192,6 +214,22 @@ def atom_of(clause: Clause, columns: Mapping[AttributeName, str], types: Mapping
         return None
     alike = {kind, value.type} <= _NUMBERS or (kind is value.type and kind in _EQUAL_ONLY and operator == "=")
     return Atom(column, operator, value) if alike else None
+
+
+def chosen_atoms(
+    clause: Clause, columns: Mapping[AttributeName, str], types: Mapping[str, ValueType]
+) -> tuple[Atom, ...]:
+    """The equalities of which a clause wants one, such as IN does; none where it wants anything else."""
+    literals = clause.literals
+    match literals:
+        case (Among(operand, values, False),) if len(values) <= MOST_CHOICES:
+            kind = ValueType.STRING if isinstance(values[0], str) else ValueType.INT
+            literals = tuple(Comparison("=", operand, Constant(value, kind)) for value in values)
+    if len(literals) < 2:
+        return ()
+    atoms = [atom_of(Clause((literal,)), columns, types) for literal in literals]
+    equalities = tuple(atom for atom in atoms if atom is not None and atom.operator == "=")
+    return equalities if len(equalities) == len(atoms) else ()
 
 
 # Lengths of time -----------------------------------------------------------------------------------------------------
