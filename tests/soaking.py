@@ -23,11 +23,17 @@ def some_of(items: Iterable[Any], share: int) -> list[Any]:
     return [item if number % share == 0 else pytest.param(item, marks=marks) for number, item in enumerate(items)]
 
 
-def rounds(many: int) -> int:
-    """So many in `make soak`, a sixteenth of them otherwise."""
-    return many * TIMES if SOAKING else -(-many // _SHARE)
+def few_of(items: Iterable[Any], share: int) -> list[Any]:
+    """Parameters of a test: all in `make test`, in `make check` the first of every so many."""
+    marks = pytest.mark.slow
+    return [item if number % share == 0 else pytest.param(item, marks=marks) for number, item in enumerate(items)]
 
 
-def least(expected: int) -> int:
+def rounds(many: int, share: int = _SHARE) -> int:
+    """So many in `make soak`, a sixteenth of them otherwise, or one of `share`."""
+    return many * TIMES if SOAKING else -(-many // share)
+
+
+def least(expected: int, share: int = _SHARE) -> int:
     """What must come of so many rounds where `expected` came of all: a smaller sample may have a little less."""
-    return expected * TIMES if SOAKING else expected * 3 // (4 * _SHARE)
+    return expected * TIMES if SOAKING else expected * 3 // (4 * share)

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.case_files import CASES
 from tests.soaking import SOAKING
 
 from kleene.errors import BadRepetition, KleeneError
 from kleene.lang import format_query, parse, tree
-from kleene.testing.cases import read_cases
 
 ROOT = Path(__file__).parents[2]
 QUERIES = sorted(
     {path.read_text(encoding="utf-8") for path in (ROOT / "examples" / "papers").glob("*.kleene")}
-    | {text for case in read_cases(ROOT / "tests" / "cases") for text in case.queries}
+    | {text for case in CASES for text in case.queries}
 )
 
 words = st.sampled_from(

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.case_files import CASES
 from tests.soaking import least, rounds
 
 from kleene.errors import KleeneError
 from kleene.queries.any_query import read_query
-from kleene.testing.cases import read_cases
 
 ROOT = Path(__file__).parents[2]
 SEEDS = sorted(
     {path.read_text(encoding="utf-8") for path in (ROOT / "examples" / "papers").glob("*.kleene")}
-    | {text for case in read_cases(ROOT / "tests" / "cases") for text in case.queries}
+    | {text for case in CASES for text in case.queries}
 )
 TOKEN = re.compile(r"\s+|\w+|.", re.DOTALL)
 INSERTS = [

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from tests.case_files import CASES
 
 from kleene.algebra.nodes import Node
 from kleene.algebra.query import BoundStreamQuery
@@ -13,10 +12,8 @@ from kleene.reference.stream_values import StreamEvent
 from kleene.reference.timeline import ReferenceTimeline
 from kleene.testing.case_check import check_case
 from kleene.testing.case_reference import run_on_reference
-from kleene.testing.cases import Case, read_cases
+from kleene.testing.cases import Case
 from kleene.testing.reference_streams import stream_events
-
-CASES = read_cases(Path(__file__).parents[1] / "cases")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.place} {case.name}")
