@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engine.agreement import STRATA
-from tests.engine.mutating import Mutation, Workshop, check_can_be_made, one_of_every_second_file, opened
+from tests.engine.mutating import Mutation, Workshop, check_can_be_made, one_of, opened
 from tests.soaking import rounds
 
 pytestmark = pytest.mark.slow
@@ -229,7 +229,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
         yield made
 
 
-@pytest.mark.parametrize("mutation", one_of_every_second_file(MUTATIONS))
+@pytest.mark.parametrize("mutation", one_of(MUTATIONS))
 def test_a_wrong_kernel_is_caught(mutation: Mutation, workshop: Workshop) -> None:
     workshop.check_caught(mutation)
 

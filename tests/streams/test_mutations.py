@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.engine.mutating import Mutation, Workshop, check_can_be_made, one_of_every_second_file, opened
+from tests.engine.mutating import Mutation, Workshop, check_can_be_made, one_of, opened
 from tests.streams.agreement import KINDS
 
 pytestmark = pytest.mark.slow
@@ -116,7 +116,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
         yield made
 
 
-@pytest.mark.parametrize("mutation", one_of_every_second_file(MUTATIONS))
+@pytest.mark.parametrize("mutation", one_of(MUTATIONS))
 def test_a_wrong_evaluator_is_caught(mutation: Mutation, workshop: Workshop) -> None:
     workshop.check_caught(mutation)
 
@@ -125,5 +125,6 @@ def test_every_mutation_can_be_made() -> None:
     check_can_be_made(MUTATIONS)
 
 
+@pytest.mark.soak
 def test_what_catches_mutants_passes_without_a_mutation(workshop: Workshop) -> None:
     workshop.check_passes_unchanged()
