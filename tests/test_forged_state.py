@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_nothing_forged_ends_a_process_or_raises_anything_raw() -> None:
-    became = tried_in_children(0, 10_000 if SOAKING else 300)
+    became = tried_in_children(0, 10_000 if SOAKING else 150)
     print(became.report())
     assert not became.ended, became.report()
     assert not became.raw, became.report()

@@ -14,8 +14,8 @@ from kleene.testing.generators.detections import STRATA
 pytestmark = pytest.mark.slow
 
 Record = Callable[[str, object], None]
-# Of each stratum, over some inputs each: 5,500 pairs in `make soak`, 750 otherwise.
-ALL, SHARE = 220, 30
+# Of each stratum, over some inputs each: 5,500 pairs in `make soak`, 350 otherwise.
+ALL, SHARE = 220, 14
 QUERIES = ALL * TIMES if SOAKING else SHARE
 
 OPERATORS = ("next", "union", "iteration", "exception", "timer", "filter")

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.engine.agreement import Pair, case_of, content, pair_of
+from tests.soaking import some_of
 
 from kleene.engine.engine import Engine
 from kleene.engine.executors.trees.adapting import Adapter
@@ -101,6 +102,7 @@ def test_what_never_changes_is_left_alone() -> None:
     assert measured.rounds >= 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1000.0, 1 / 1000])
 @pytest.mark.parametrize("wrong", ["IBM", "Sun", "Oracle", "Google", "all rates", "conditions"])
 def test_statistics_that_mislead_cost_some_rounds_and_no_match(wrong: str, factor: float) -> None:
@@ -145,7 +147,7 @@ STRATA = ("sequence", "negation", "conjunction", "disjunction", "nested", "closu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stratum", STRATA)
+@pytest.mark.parametrize("stratum", some_of(STRATA, 4))
 def test_a_change_at_any_round_loses_and_doubles_nothing(
     stratum: str, record_property: Callable[[str, object], None]
 ) -> None:

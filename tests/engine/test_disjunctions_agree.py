@@ -19,7 +19,7 @@ from kleene.testing.reference_outputs import table_outputs
 PAIRS, PARTS = rounds(2_000), 4
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_plan_of_nested_disjunctions(part: int, record_property: Callable[[str, object], None]) -> None:
     counted = compare(PAIRS // PARTS, first=part * PAIRS)
@@ -30,9 +30,13 @@ def test_every_plan_of_nested_disjunctions(part: int, record_property: Callable[
     assert counted.plans > 2 * counted.pairs
 
 
+@pytest.mark.slow
 def test_some_nested_disjunctions() -> None:
+    """Others than the many."""
     counted = compare(25, first=1_000_000)
     assert counted.matched > counted.pairs / 3
+    assert counted.merged > counted.pairs / 3
+    assert counted.plans > 2 * counted.pairs
 
 
 EVENTS = [

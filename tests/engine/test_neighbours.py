@@ -43,7 +43,7 @@ def _compare(seeds: range, *, with_reference: int) -> tuple[int, int]:
     return compared, changeable
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_queries_in_lists_answer_as_they_do_alone(record_property: Record) -> None:
     compared, changeable = _compare(range(rounds(4400)), with_reference=7)
     said = f"{compared} lists, {changeable} of them with matches that a neighbour could have changed"
@@ -52,6 +52,7 @@ def test_queries_in_lists_answer_as_they_do_alone(record_property: Record) -> No
     assert changeable > compared / 2
 
 
+@pytest.mark.slow
 def test_queries_in_lists_answer_as_they_do_alone_at_a_glance() -> None:
     compared, changeable = _compare(range(10_000, 10_060), with_reference=2)
     assert compared >= 20

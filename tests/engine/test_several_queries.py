@@ -39,7 +39,7 @@ Record = Callable[[str, object], None]
 # Random queries ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_feeding_queries_agree_with_the_reference(record_property: Record) -> None:
     compared, compiled, matched = _compare("feeding", feeding_pair, range(rounds(1000)))
     said = f"{compared} pairs, {compiled} of them on the engine alone, {matched} of these with a match of the reader"
@@ -48,7 +48,7 @@ def test_feeding_queries_agree_with_the_reference(record_property: Record) -> No
     assert matched >= least(100)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_lists_of_queries_agree_with_the_reference(record_property: Record) -> None:
     compared, compiled, matched = _compare("unrelated", unrelated_list, range(rounds(160)))
     said = f"{compared} lists, {compiled} of them on the engine alone, {matched} of these with matches"
@@ -57,7 +57,7 @@ def test_lists_of_queries_agree_with_the_reference(record_property: Record) -> N
     assert matched >= least(100)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_timeouts_that_feed_agree_with_the_reference(record_property: Record) -> None:
     compared, compiled, matched = _compare("late", late_pair, range(rounds(300)))
     said = f"{compared} pairs, {compiled} of them on the engine alone, {matched} of these with a match of the reader"
@@ -66,6 +66,7 @@ def test_timeouts_that_feed_agree_with_the_reference(record_property: Record) ->
     assert matched >= least(45)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "drawn", "number"),
     [("feeding", feeding_pair, 90), ("unrelated", unrelated_list, 25), ("late", late_pair, 40)],

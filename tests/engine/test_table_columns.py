@@ -151,7 +151,7 @@ def test_many_matches_that_end_together() -> None:
         assert [key(number) for number in ordered.order] == sorted(map(key, range(len(flat))))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_without_a_compiler() -> None:
     """The same kernels as plain Python functions."""
     chosen = "test_columns_of_all_types or test_few_matches or (test_tables_agree and (closure or durations))"

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.engine.batches import bound, in_time_order
+from tests.soaking import some_of
 
 import kleene
 from kleene.engine.engine import Engine
@@ -63,7 +64,7 @@ def at_once(work: Callable[[], T]) -> list[T]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", some_of(TEXTS, 2))
 def test_threads_that_match_one_query_at_once_find_the_same(text: str, table: pa.Table) -> None:
     expected = kleene.match(table, text)
     assert expected.num_rows > 100
@@ -74,7 +75,7 @@ def test_threads_that_match_one_query_at_once_find_the_same(text: str, table: pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", some_of(TEXTS, 2))
 def test_engines_of_one_bound_query_do_not_disturb_each_other(text: str, table: pa.Table) -> None:
     query = bound(text, table)
 
@@ -89,6 +90,7 @@ def test_engines_of_one_bound_query_do_not_disturb_each_other(text: str, table: 
     assert all(found == expected for found in at_once(streamed))
 
 
+@pytest.mark.slow
 def test_different_queries_at_once(table: pa.Table) -> None:
     expected = [kleene.match(table, text) for text in TEXTS]
 

@@ -11,6 +11,7 @@ import pytest
 from tests.engine.agreement import Pair
 from tests.engine.batches import bound
 from tests.engine.tree_agreement import STRATA, Counted, agree, agree_at_a_glance, try_plans
+from tests.soaking import some_of
 
 from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.options import options
@@ -19,12 +20,13 @@ from kleene.testing.reference_outputs import table_outputs
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stratum", STRATA)
+@pytest.mark.parametrize("stratum", some_of(STRATA, 4))
 def test_every_plan_agrees_with_the_reference(stratum: str, record_property: Callable[[str, object], None]) -> None:
     agree(stratum, record_property)
 
 
-@pytest.mark.parametrize("stratum", STRATA)
+@pytest.mark.slow
+@pytest.mark.parametrize("stratum", some_of(STRATA, 2))
 def test_some_plans_agree_with_the_reference(stratum: str) -> None:
     agree_at_a_glance(stratum)
 
@@ -52,7 +54,7 @@ def stream(draw: random.Random) -> pa.Table:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", LONG)
+@pytest.mark.parametrize("text", some_of(LONG, 2))
 def test_every_plan_of_a_longer_pattern(text: str, record_property: Callable[[str, object], None]) -> None:
     draw = random.Random(text)
     counted = Counted()

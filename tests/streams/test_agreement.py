@@ -23,9 +23,9 @@ pytestmark = pytest.mark.slow
 
 Record = Callable[[str, object], None]
 # Of each kind, each over ten inputs.
-EXPRESSIONS = 510 * TIMES if SOAKING else 125
-CUT = rounds(6_000 if SOAKING else 3_000)
-DRAWN = 500 if SOAKING else 200
+EXPRESSIONS = 510 * TIMES if SOAKING else 25
+CUT = rounds(6_000, share=100)
+DRAWN = 500 if SOAKING else 80
 
 
 @pytest.mark.parametrize("kind", KINDS)

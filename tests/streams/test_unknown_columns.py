@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.soaking import rounds
 
 from kleene.algebra.query import StreamQuery
 from kleene.errors import QueryError
@@ -12,7 +13,7 @@ from kleene.testing.generators.streams import random_stream_case
 
 
 def test_what_is_right_for_some_columns_is_right_for_unknown_ones() -> None:
-    for seed in range(400):
+    for seed in range(rounds(400, share=8)):
         StreamQuery(random_stream_case(Random(seed)).text).bind(checking=True)
 
 
