@@ -148,9 +148,16 @@ def compare(limit: str, policy: Policy) -> Counter[str]:
     return counted
 
 
+# Outside `make soak` each limit and each policy once.
+EVERY_BUDGET = [
+    pytest.param(limit, policy, marks=[] if place == other else [pytest.mark.soak])
+    for place, limit in enumerate(LIMITS)
+    for other, policy in enumerate(Policy)
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", list(Policy))
-@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(("limit", "policy"), EVERY_BUDGET)
 def test_a_slot_made_anew_goes_on_as_one_kept_alive(
     limit: str, policy: Policy, record_property: Callable[[str, object], None]
 ) -> None:

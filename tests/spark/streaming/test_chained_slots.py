@@ -16,7 +16,7 @@ from tests.composition.piecewise import graph_of
 from tests.engine.agreement import SETTINGS, content, eager_rebuilding
 from tests.engine.batches import events
 from tests.engine.feeding import READER, Listed, feeding_pair, late_pair
-from tests.soaking import least, rounds
+from tests.soaking import least, rounds, some_of
 from tests.spark.streaming.driving import FAR, OUTPUTS, Slot, fed
 from tests.spark.streaming.test_slots_agree import IN_TIME, PACES, TOO_LATE, late_rows, micro_batches
 
@@ -35,7 +35,10 @@ Draw = Callable[[random.Random], Listed | None]
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("kind", "drawn", "number"), [("feeding", feeding_pair, 400), ("late", late_pair, 300)])
+@pytest.mark.parametrize(
+    ("kind", "drawn", "number"),
+    [("feeding", feeding_pair, 400), pytest.param("late", late_pair, 300, marks=pytest.mark.soak)],
+)
 def test_chained_queries_on_a_slot_agree_with_a_batch(
     kind: str, drawn: Draw, number: int, record_property: Callable[[str, object], None]
 ) -> None:
@@ -155,7 +158,7 @@ def _slot_of(chain: str) -> Slot:
     return Slot([read_query(pairs, "pairs"), read_query(climbs, "climbs")], Schema(), _events(0).schema)
 
 
-@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("chain", some_of(CHAINS, 2))
 def test_a_batch_deep_in_the_stream_costs_what_an_early_one_does(
     chain: str, record_property: Callable[[str, object], None]
 ) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.engine.agreement import SETTINGS, STRATA, case_of, content, eager_rebuilding
-from tests.soaking import least, rounds
+from tests.soaking import least, rounds, some_of
 from tests.spark.streaming.driving import FAR, OUTPUTS, Slot
 
 from kleene.composition.query_graph import QueryGraph
@@ -227,7 +227,7 @@ def check_agrees(stratum: str, seed: int, counted: Counter[str], orders: Sequenc
 STREAMED = [stratum for stratum in (*STRATA, "conjunction", "nested", "closure") if stratum != "durations_counted"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("stratum", STREAMED)
 def test_a_slot_gives_what_a_batch_gives(stratum: str, record_property: Callable[[str, object], None]) -> None:
     counted = compare(stratum, range(rounds(20)))
@@ -238,7 +238,8 @@ def test_a_slot_gives_what_a_batch_gives(stratum: str, record_property: Callable
     assert min(counted["made anew"], counted["as it stood"]) >= least(10)
 
 
-@pytest.mark.parametrize("stratum", STREAMED)
+@pytest.mark.slow
+@pytest.mark.parametrize("stratum", some_of(STREAMED, 3))
 def test_a_slot_gives_what_a_batch_gives_at_a_glance(stratum: str) -> None:
     """Other pairs than the many, so that these too are worth their time."""
     assert compare(stratum, range(10_000, 10_003))["pairs"]

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 # Families on slots, and on Spark.
-ON_SLOTS = 600 if SOAKING else 45
-ON_SPARK = 60 if SOAKING else 12
+ON_SLOTS = 600 if SOAKING else 18
+ON_SPARK = 60 if SOAKING else 9
 
 
 KINDS = (random_family, keyed_family, bounded_stream)
