@@ -226,6 +226,7 @@ def bad_text(bad: list[dict[str, Any]], reason: str) -> str:
     return str(row["text"])
 
 
+@pytest.mark.soak
 def test_the_clock_speaks_when_a_topic_is_read(
     broker: Broker, spark: SparkSession, tmp_path: Path, monkeypatch: Any
 ) -> None:

@@ -96,7 +96,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("text", some_of(QUERIES, 2))
+@pytest.mark.parametrize("text", some_of(QUERIES, 3))
 @pytest.mark.parametrize("width", [1, pytest.param(11, marks=pytest.mark.soak)])
 def test_edges(spark: SparkSession, text: str, width: int) -> None:
     settings = Settings(exchange=Exchange(slice_width=width))
@@ -117,7 +117,7 @@ POLICIES = [Policy.DROP_OLDEST, Policy.EMIT_COMPRESSED]
 
 @pytest.mark.parametrize(
     "counted",
-    some_of([(text, POLICIES[(place + other) % 2]) for place, text in enumerate(COUNTED) for other in (0, 1)], 2),
+    some_of([(text, POLICIES[(place + other) % 2]) for place, text in enumerate(COUNTED) for other in (0, 1)], 3),
 )
 def test_matches_of_an_event_are_counted_in_one_slice(spark: SparkSession, counted: tuple[str, Policy]) -> None:
     """What a budget leaves out depends on all matches that end with an event, wherever they begin."""

@@ -198,7 +198,7 @@ def test_a_batch_of_which_little_is_read_is_made_all_the_same(read: str, spark: 
 # Pipelines -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_a_pipeline_told_to_stop_in_a_batch(
     signals: int, spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -178,6 +178,7 @@ def test_a_stream_with_a_watermark_of_its_own(spark: SparkSession, tmp_path: Pat
     assert sorted(row["match_id"] for row in rows) == sorted(here.column("match_id").to_pylist())
 
 
+@pytest.mark.soak
 def test_time_moves_on_while_nothing_comes(spark: SparkSession, tmp_path: Path) -> None:
     """With `idle` the clock of the machine lets time pass."""
     local = pa.schema([("type", pa.string()), ("ts", pa.timestamp("us")), ("id", pa.int64())])
