@@ -1,6 +1,6 @@
 """Runs what README and the documentation show, with the Kleene that is installed; prints what differs as JSON.
 
-python pages.py CHECKOUT        in an empty folder; each page has one of its own in it
+python pages.py [PAGE ...]      in an empty folder; each page has one of its own in it; without a name, all pages
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ RUNS: dict[str, Callable[[Path], Iterator[str]]] = {"sessions": sessions, "comma
 def main() -> None:
     found: dict[str, object] = {"kleene": kleene.__file__}
     above = Path.cwd()
-    for number, page in enumerate([ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]):
+    named = [ROOT / name for name in sys.argv[1:]]
+    for number, page in enumerate(named or [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]):
         own = above / f"page-{number}"
         own.mkdir()
         os.chdir(own)

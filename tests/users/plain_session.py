@@ -1,6 +1,8 @@
 """A user's script on a session with nothing set; prints what it found as JSON. Run it in the folder of the events.
 
-python plain_session.py ANOTHER_TIME_ZONE PARTITIONS     the zone is set for a second run, the number for a stream
+python plain_session.py ANOTHER_TIME_ZONE PARTITIONS NAMES
+
+The zone is set for a second run, the number for a stream; which queries are asked at which place is JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pyspark.sql import SparkSession
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from tests.users.day import OF_TIME, QUERIES, SETTINGS, answers, plain, text
+from tests.users.day import SETTINGS, answers, plain, text
 
 import kleene
 from kleene.spark.batch_run import together
@@ -42,14 +44,15 @@ def on_a_stream(spark: SparkSession, partitions: str) -> list[str]:
     return sorted(json.loads(line)["match_id"] for line in lines)
 
 
-def main(another: str, partitions: str) -> None:
+def main(another: str, partitions: str, names: str) -> None:
+    asked = json.loads(names)
     spark = SparkSession.builder.master("local[2]").getOrCreate()
     before = settings(spark)
     found: dict[str, Any] = {"settings": {name: spark.conf.get(f"spark.sql.{name}") for name in SHOWN}}
     found["workers"] = spark.sparkContext.pythonExec
     for kind in ("zoned", "naive"):
         events = spark.read.parquet(str(Path(f"{kind}.parquet").absolute()))
-        found[kind] = answers(events, zoned=kind == "zoned", names=QUERIES if kind == "zoned" else OF_TIME)
+        found[kind] = answers(events, zoned=kind == "zoned", names=asked[kind])
     events.createOrReplaceTempView("events")
     query = text("by key", zoned=False).replace("'", "''")
     found["sql"] = plain(kleene.sql(spark, f"SELECT match_id FROM KLEENE(events, '{query}')"))
@@ -61,7 +64,7 @@ def main(another: str, partitions: str) -> None:
     found["on a stream"] = on_a_stream(spark.newSession(), partitions)
     spark.conf.set("spark.sql.session.timeZone", another)
     events = spark.read.parquet(str(Path("zoned.parquet").absolute()))
-    found["in another zone"] = answers(events, zoned=True, names=OF_TIME)
+    found["in another zone"] = answers(events, zoned=True, names=asked["in another zone"])
     # What a user's own function runs is the user's own affair.
     found["workers afterwards"] = spark.sparkContext.pythonExec
     spark.stop()

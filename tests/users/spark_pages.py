@@ -1,7 +1,7 @@
 """Runs what the pages about Spark show, on a session with nothing set; prints what came out as JSON.
 
 Run it in a folder with `readings/` for docs/spark.md and `stream/` for docs/streaming.md. An argument is the number of
-partitions for all streams but the first.
+partitions of streams, where it is not the session's own.
 """
 
 from __future__ import annotations
@@ -52,10 +52,9 @@ def of_streams(spark: SparkSession) -> dict[str, Any]:
     known: dict[str, Any] = {"spark": spark}
     folder = HERE / "stream"
     examples = [text for kind, text in blocks("streaming.md") if kind == "python"]
-    for number, example in enumerate(examples):
-        if number and len(sys.argv) > 1:
-            # 200 stores, as the session has it, are seen in the first example.
-            spark.conf.set("spark.sql.shuffle.partitions", sys.argv[1])
+    if len(sys.argv) > 1:
+        spark.conf.set("spark.sql.shuffle.partitions", sys.argv[1])
+    for example in examples:
         here = re.sub(r'json\("readings"\)', f"json({str(folder / 'readings')!r})", example)
         here = re.sub(r'("path"|"checkpointLocation"), "(\w+)"', rf'\1, "{folder}/\2"', here)
         here = re.sub(r'"(live/[^"]+)"', rf'"{folder}/\1"', here)

@@ -5,6 +5,7 @@ The answers are those in process, on the same files. `tests/users/plain_session.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,16 @@ import kleene
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NEW_YORK, KOLKATA = "America/New_York", "Asia/Kolkata"
-# Stores of a stream: as many as a session has partitions in `make soak`, where they take a minute, and on the pages.
+# Stores of a stream: as many as a session has partitions in `make soak`, where they take a minute.
 STORES = "200" if SOAKING else "10"
+# What is asked where. Case files have Spark's defaults as well: `tests/spark/test_cases_on_spark.py`.
+ASKED = {
+    "zoned": [*QUERIES] if SOAKING else ["by key", "sliced", "since", "late", "shared"],
+    "naive": [*OF_TIME] if SOAKING else ["since"],
+    "in another zone": [*OF_TIME] if SOAKING else ["since", "late"],
+}
+# What is found beside the matches.
+BESIDE = {"late": ["timeouts", "bad rows"], "by key": ["flat", "several"], "shared": ["decompressed"]}
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +52,8 @@ def here(folder: Path) -> dict[str, dict[str, Any]]:
 def there(folder: Path) -> dict[str, Any]:
     """A process in New York, in a venv that nobody activated; then its session is sent to Kolkata."""
     script = HERE / "plain_session.py"
-    return results([sys.executable, script, KOLKATA, STORES], cwd=folder, environ=environment(TZ=NEW_YORK))
+    command: list[str | Path] = [sys.executable, script, KOLKATA, STORES, json.dumps(ASKED)]
+    return results(command, cwd=folder, environ=environment(TZ=NEW_YORK))
 
 
 def test_the_session_has_sparks_defaults(there: dict[str, Any]) -> None:
@@ -59,15 +69,9 @@ def test_the_events_ask_something(here: dict[str, dict[str, Any]]) -> None:
     assert len(here["zoned"]["since"]) < len(here["zoned"]["by key"]) + len(here["zoned"]["late"])
 
 
-EVERYTHING = [*QUERIES, "timeouts", "bad rows", "flat", "decompressed", "several"]
-
-
 @pytest.mark.parametrize(
     ("place", "name"),
-    [
-        *(("zoned", name) for name in EVERYTHING),
-        *((place, name) for place in ("naive", "in another zone") for name in (*OF_TIME, "timeouts", "bad rows")),
-    ],
+    [(place, name) for place, names in ASKED.items() for asked in names for name in [asked, *BESIDE.get(asked, [])]],
 )
 def test_answers_are_those_in_process(
     name: str, place: str, here: dict[str, dict[str, Any]], there: dict[str, Any]

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.soaking import SOAKING
 from tests.users.places import HERE, ROOT, environment, results
+from tests.users.test_plain_session import STORES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -39,7 +39,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     first = re.findall(r"^```json\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL)[0]
     (folder / "stream" / "readings" / "first.json").write_text(first + "\n")
     return results(
-        [sys.executable, HERE / "spark_pages.py", *([] if SOAKING else ["10"])],
+        [sys.executable, HERE / "spark_pages.py", STORES],
         cwd=folder,
         environ=environment(TZ=SYDNEY),
     )
