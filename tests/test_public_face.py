@@ -106,6 +106,7 @@ def test_pages_import_nothing_internal() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     ["PATTERN SEQ(A a, B b) WITHIN 9", "PATTERN SEQ(A+ a[], B b) WITHIN 9 TIMEOUTS INTO L", "A a ; B b"],

@@ -249,6 +249,7 @@ def test_explain_runs_a_query_when_asked(kleene: Kleene, tmp_path: Path) -> None
     assert "there are no events to run it on: -i FILE" in " ".join(nothing.err.split())
 
 
+@pytest.mark.slow
 def test_every_example_can_be_explained(kleene: Kleene) -> None:
     for path in EXAMPLES:
         ended = kleene("explain", path)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 # The list of what is compiled is empty here; that it is complete is shown in tests/users/test_first_answer.py.
 PROGRAM = """
 import sys
@@ -25,6 +27,7 @@ def kleene_warm(cache: Path) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_it_says_where_kernels_are_kept_and_does_it_once(tmp_path: Path) -> None:
     code, out, err = kleene_warm(tmp_path)
     (folder,) = (path for path in tmp_path.iterdir() if path.name.startswith("kernels_"))

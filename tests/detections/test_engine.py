@@ -182,6 +182,7 @@ def test_what_comes_in_the_last_moment_of_a_run_is_in_time() -> None:
     assert words(again(run).process(events("b11"), 12).matches) == ["a1 b11"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

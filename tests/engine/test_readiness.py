@@ -98,6 +98,7 @@ def test_two_processes_at_once_answer_uncompiled_and_start_one_that_compiles(cac
     assert asleep(cache) != [compiler]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", ["KLEENE_WARM", "CI"])
 def test_no_process_is_started_where_that_is_unwanted(cache: Path, variable: str) -> None:
     made = answer(start(cache, ASLEEP, **{variable: "0" if variable == "KLEENE_WARM" else "true"}))
@@ -105,6 +106,7 @@ def test_no_process_is_started_where_that_is_unwanted(cache: Path, variable: str
     assert (made["kept"], made["under way"], asleep(cache)) == (0, False, [])
 
 
+@pytest.mark.slow
 def test_with_a_stamp_kernels_are_used_and_nothing_is_started(cache: Path) -> None:
     """The stamp of a folder without kernels: what is used is compiled. Only the first kernels are, to be quick."""
     stop = """

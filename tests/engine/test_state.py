@@ -36,6 +36,7 @@ def long_stream(batches: int, size: int) -> list[pa.Table]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -20,6 +20,7 @@ A_STRATUM = rounds(200)
 compared: Counter[str] = Counter()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stratum", [name for name, plan in STRATA.items() if plan.output != "COMPRESSED"])
 def test_tables_agree_with_the_reference(stratum: str) -> None:
     for seed in range(A_STRATUM):

@@ -31,6 +31,7 @@ print(*(row["count"] for row in kleene.match(rows, query)))
 """
 
 
+@pytest.mark.slow
 def test_a_burst_of_simultaneous_events_ends_no_process() -> None:
     """Each event at 10 follows 70 at 6: 70 · 70 runs, of which no more room may be taken than was made for them."""
     child = subprocess.run([sys.executable, "-c", _BURST], capture_output=True, text=True, check=False)

@@ -146,6 +146,7 @@ def test_uncompiled_kernels_agree_with_the_reference_and_give_no_warnings(plain:
     assert int(str(plain.agreed["compared"])) >= 25
 
 
+@pytest.mark.slow
 def test_uncompiled_kernels_give_what_compiled_ones_give(plain: Plain) -> None:
     for (text, _, _), one, other in zip(RUNS, results(), plain.results, strict=True):
         assert one[0].equals(other[0]), text
@@ -169,6 +170,7 @@ def test_both_give_the_same_ids_in_every_stratum() -> None:
     assert matched > compared / 3
 
 
+@pytest.mark.slow
 def test_every_kernel_of_the_engine_ran_uncompiled(plain: Plain) -> None:
     """A compiled function is no Python function, so that what is counted here is what is plain."""
     assert set(OF_THE_ENGINE) <= {name.partition(".")[0] for name in plain.ran}

@@ -67,6 +67,7 @@ def test_kept_tables_make_the_same_parser(folder: Path) -> None:
     assert list(_answers(first)) == list(_answers(second))
 
 
+@pytest.mark.slow
 def test_damaged_tables_are_made_again(folder: Path) -> None:
     _parser()
     (kept,) = (folder / "new").iterdir()

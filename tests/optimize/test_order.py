@@ -140,6 +140,7 @@ def test_counted_records_are_believed_by_the_search_as_by_the_cost(name: str) ->
             assert cost(query, found.plan, statistics) == pytest.approx(found.cost, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stratum", ["sequence", "conjunction", "disjunction", "nested", "closure", "negation"])
 def test_no_tree_of_a_random_pattern_is_cheaper(stratum: str) -> None:
     compared = 0

@@ -66,6 +66,7 @@ def test_methods_and_text_say_the_same(built: kleene.StreamExpression | kleene.P
     assert built.query().tree == built.query_tree
 
 
+@pytest.mark.slow
 def test_any_expression_can_be_built() -> None:
     """The expressions of the random tests, taken apart and built again."""
     for seed in range(300):

@@ -7,6 +7,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 import kleene
 
 PAPERS = Path(__file__).parents[2] / "examples" / "papers"
@@ -19,6 +21,7 @@ def results(rows: list[dict[str, Any]], name: str, params: dict[str, object]) ->
     return {repr({key: value for key, value in row.items() if key not in ("match_id", "query")}) for row in found}
 
 
+@pytest.mark.slow
 def test_filter_is_a_part_of_non_deterministic(record_property: Callable[[str, object], None]) -> None:
     both = more = 0
     for seed in range(ROUNDS):

@@ -223,6 +223,7 @@ def check_case(case: GeneratedCase, used: Counter[str]) -> bool:
     return some
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stratum", ["disjunction", "nested", "negation", "conjunction"])
 def test_rewriting_keeps_the_matches(stratum: str) -> None:
     used: Counter[str] = Counter()

@@ -265,6 +265,7 @@ def test_what_no_tree_runs(text: str, reason: str | None) -> None:
 # Every tree -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stratum", ["conjunction", "disjunction", "nested", "closure", "negation", "sequence"])
 def test_every_tree_of_every_option_is_well_formed(stratum: str) -> None:
     plans = 0

@@ -277,6 +277,7 @@ def test_a_worker_holds_only_so_much() -> None:
     assert found(one) == ["a1 b3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
