@@ -11,7 +11,7 @@ FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_jav
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint check test soak chaos bench bench-engine bench-trees bench-algebra bench-spark bench-stream clean
+.PHONY: help setup demo lint check test soak chaos bench bench-engine bench-trees bench-algebra bench-queries bench-spark bench-stream clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -71,6 +71,9 @@ bench-trees: setup ## tree plans against their goal: every shape, the cost model
 bench-algebra: setup ## the stream algebra: Double-Top by folds and resubscription, card payments in EQL, in process and on Spark
 	$(BIN)/python -m bench.algebra
 	$(BIN)/python -m bench.eql
+
+bench-queries: setup ## hundreds of thousands of queries at once: Cayuga's figures, loading, memory, beside Esper
+	$(BIN)/python -m bench.query_sets
 
 bench-stream: setup ## Spark streams against their goal: rate, floor, latency, window, memory (about 7 minutes)
 	$(BIN)/python -m bench.spark_stream

@@ -32,11 +32,13 @@ class Workload:
     """What Table 2 varies.
 
     values   how many values a discrete attribute has: fewer of them give more matches
+    unit     how many events a unit of the duration t lasts
     """
 
     selectivity: float = 0.7
     zipf: tuple[float, float, float] = (1.0, 1.0, 0.8)
     values: int = VALUES
+    unit: int = 1
     seed: int = 5
 
 
@@ -81,7 +83,7 @@ def queries(template: str, size: int, workload: Workload = Workload()) -> list[t
         for name in (f"low{number}", f"high{number}"):
             share = workload.selectivity + spread * (_zipf(rng, RANGES, law, size) / (RANGES - 1) - 0.5)
             columns[name] = 1 - share if name.startswith("low") else share
-    columns["t"] = np.full(size, DURATION)
+    columns["t"] = np.full(size, DURATION * workload.unit)
     table = pa.table({**columns, "name": pa.array([f"{template}-{number}" for number in range(size)])})
     return [(text(template, kind), table.filter(pa.array(primary == kind))) for kind in range(DISCRETE)]
 

@@ -34,6 +34,8 @@ from kleene.queries.templates import Template, TemplateReader
 RESULTS = ("matches", "queries", "counts")
 # So many queries that came one by one are put in together.
 _PENDING_AT_MOST = 1 << 11
+# Where most of at least so many queries are gone, their memory is given back.
+_WORTH_COMPACTING = 1 << 12
 _LIFTED = frozenset({ValueType.INT, ValueType.FLOAT, ValueType.STRING, ValueType.BOOL})
 
 
@@ -153,6 +155,9 @@ class QuerySet:
             return
         self._flush()
         self._shared.remove(self._number(name))
+        queries = self._shared.queries
+        if queries.size > _WORTH_COMPACTING and queries.live < queries.size // 2:
+            self._shared.compact(self._stream)
 
     # What there is
 

@@ -316,3 +316,40 @@ def test_unions_share_too() -> None:
         found = [row["match_id"] for row in rules.match(events).matches[0].to_pylist() if row["query"] == name]
         assert sorted(found) == sorted(alone)
         assert alone
+
+
+def test_what_waits_goes_on_when_memory_is_given_back() -> None:
+    """Most queries go while instances of the others wait; a union is among these."""
+    rules = QuerySet(STOCK)
+    pair = "σ{b.volume > :v}(σ{a.price > :p}(Stock a) ;{b.name = a.name} Stock b)"
+    size = 6000
+    table = pa.table(
+        {"p": [float(number % 7) for number in range(size)], "v": [number % 11 * 100 for number in range(size)]}
+    )
+    names = [f"n{number}" for number in range(size)]
+    rules.add_many(pair, table, names=names)
+    union = "σ{b.volume > 200}((σ{name = 'IBM'}(Stock a) ∪ σ{price > 1.0}(Stock a)) ;{b.name = a.name} Stock b)"
+    rules.add(union, name="union")
+    events = quotes(("IBM", 2.5), ("Sun", 0.5), ("Sun", 4.5), ("IBM", 3.0), ("Sun", 6.0), ("IBM", 1.0))
+    outputs = [rules.process(events.slice(0, 3), watermark=4)]
+    kept = [name for number, name in enumerate(names) if number % 10 == 3]
+    for name in set(names) - set(kept):
+        rules.remove(name)
+    assert rules._shared.queries.size < size // 2 + 10
+    rules.add(pair, name="late", params={"p": 0.0, "v": 0})
+    outputs += [rules.process(events.slice(3), watermark=7), rules.finish()]
+    found: dict[str, list[str]] = {}
+    for table_found in (table for output in outputs for table in output.matches):
+        for row in table_found.to_pylist():
+            found.setdefault(row["query"], []).append(row["match_id"])
+    for name in [*kept[:25], "union", "late"]:
+        params = None
+        if name in kept:
+            params = {"p": float(int(name[1:]) % 7), "v": int(name[1:]) % 11 * 100}
+        elif name == "late":
+            params = {"p": 0.0, "v": 0}
+        query = kleene.query(union if name == "union" else pair, name=name, params=params)
+        alone = kleene.match(events.slice(3) if name == "late" else events, query).column("match_id").to_pylist()
+        assert sorted(found.get(name, [])) == sorted(alone), name
+    assert found["late"]
+    assert found["union"]

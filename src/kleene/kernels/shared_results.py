@@ -13,10 +13,8 @@ Numbers = NDArray[np.int32]
 
 
 @compiled
-def count_queries(
-    nodes: Numbers, following: Numbers, since: Ints, ended: Ints, begun: Ints, counts: Ints, by_query: Ints
-) -> None:
-    """[result]: how many queries each result is of, and [query]: how many results each query has.
+def count_queries(nodes: Numbers, following: Numbers, since: Ints, ended: Ints, begun: Ints, counts: Ints) -> None:
+    """[result]: how many queries each result is of.
 
     nodes       [node, NODE]
     following   [query]: the next one at its node
@@ -29,7 +27,6 @@ def count_queries(
         while query >= 0:
             if since[query] <= begun[result]:
                 counts[result] += 1
-                by_query[query] += 1
             query = following[query]
 
 

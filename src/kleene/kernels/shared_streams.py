@@ -311,10 +311,17 @@ def _traverse(
                 rebind = -1
             elif at < end:
                 candidate = at
+                looked_at += 1
                 at = next_in_run(graph, run, at + 1, end, coming.atoms.values[event])
             elif edge >= 0:
-                candidate = edge
-                edge = lower(graph.entries[edge, LINKS])
+                # Most edges of a bucket are passed over here.
+                while edge >= 0 and candidate < 0:
+                    entry = graph.entries[edge]
+                    value = coming.atoms.values[event, lower(entry[RANGED])]
+                    if entry[HASH] == np.int64(value_hash) and entry[LOW] <= value and value <= entry[HIGH]:
+                        candidate = edge
+                    edge = lower(entry[LINKS])
+                    looked_at += 1
             elif edge < -1:
                 run = -2 - edge
                 edge = graph.runs[run, NEXT_IN_BUCKET]
@@ -333,9 +340,8 @@ def _traverse(
                 edge = graph.heads[bucket_of(value_hash, graph.heads.size)] if has_values else -1
                 access = graph.accesses[access, NEXT_ACCESS]
             if candidate >= 0:
-                looked_at += 1
                 entry = graph.entries[candidate]
-                if entry[HASH] == np.int64(value_hash) and _fits(graph, shapes, entry, columns, coming.atoms, event):
+                if _fits(graph, shapes, entry, columns, coming.atoms, event):
                     shape, constants, target = upper(entry[TARGET]), upper(entry[LINKS]), lower(entry[TARGET])
             if shape >= 0:
                 has_room &= _fire(machine, coming.events, instances, scope, (shape, constants, target), instance)

@@ -37,9 +37,9 @@ class ShapedTemplate:
 class QueryNodes:
     """Nodes and edges of all queries, and which queries end where."""
 
-    def __init__(self, strings: StringPool) -> None:
+    def __init__(self, strings: StringPool, shapes: Shapes | None = None) -> None:
         self.strings = strings
-        self.shapes = Shapes()
+        self.shapes = shapes or Shapes()
         self._graph = _empty(_FIRST_ROOM)
         # How many edges are in the order of the index.
         self._frozen = 0
@@ -181,6 +181,30 @@ class QueryNodes:
     @property
     def nbytes(self) -> int:
         return sum(int(array.nbytes) for array in self._graph) + int(self._following.nbytes)
+
+
+def moved_nodes(old: QueryNodes, new: QueryNodes, ended: Numbers, renewed: Numbers) -> Numbers:
+    """[old node]: the new one, where the same queries have the same nodes anew; −1: it is gone.
+
+    ended, renewed   where each query ends, before and now
+    """
+    place = np.full(old.node_count, -1, np.int32)
+    place[kernel.ROOT] = kernel.ROOT
+    pairs = np.unique(np.stack((ended, renewed), axis=1), axis=0)
+    while len(pairs):
+        place[pairs[:, 0]] = pairs[:, 1]
+        # The edges that enter equal nodes stand in the same order.
+        before, after = old.node_table[pairs[:, 0], kernel.ENTERING], new.node_table[pairs[:, 1], kernel.ENTERING]
+        sources = [np.zeros((0, 2), np.int32)]
+        while len(before):
+            sources.append(
+                np.stack((old.edge_table[before, kernel.SOURCE], new.edge_table[after, kernel.SOURCE]), axis=1)
+            )
+            before, after = old.edge_table[before, kernel.SIBLING], new.edge_table[after, kernel.SIBLING]
+            before, after = before[before >= 0], after[after >= 0]
+        pairs = np.unique(np.concatenate(sources), axis=0)
+        pairs = pairs[place[pairs[:, 0]] < 0]
+    return place
 
 
 def _some(new: NewEdges, rows: Ints, own: Numbers, label: Ints) -> NewEdges:

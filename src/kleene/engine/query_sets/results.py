@@ -42,10 +42,10 @@ class FoundPairs(NamedTuple):
     queries: Numbers  #  [pair]: those of each result, one result after the other
 
 
-def found_pairs(results: SharedResults, nodes: Numbers, following: Numbers, since: Ints, by_query: Ints) -> FoundPairs:
-    """The queries of results; `by_query` [query] is increased by the number of results of each."""
+def found_pairs(results: SharedResults, nodes: Numbers, following: Numbers, since: Ints) -> FoundPairs:
+    """The queries of results: those that end where a result did, and were there when it began."""
     counts = np.zeros(len(results.nodes), np.int64)
-    count_queries(nodes, following, since, results.nodes, results.begun, counts, by_query)
+    count_queries(nodes, following, since, results.nodes, results.begun, counts)
     listed = np.zeros(int(counts.sum()), np.int32)
     list_queries(nodes, following, since, results.nodes, results.begun, listed)
     return FoundPairs(counts, listed)

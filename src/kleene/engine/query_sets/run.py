@@ -14,6 +14,7 @@ from kleene.engine.streams.pool import empty_instances
 from kleene.kernels import shared_streams as kernel
 from kleene.kernels import stream_instances as pool_kernel
 from kleene.kernels.expression import EventColumns, Groups, Ints, ProgramScope, Stack, room
+from kleene.kernels.shared_nodes import Numbers
 from kleene.kernels.shared_streams import SharedInstances, SharedResults, advance_shared
 
 _FIRST_ROOM = 1024
@@ -62,6 +63,18 @@ class SharedRun:
                 yield first_results(self._results, number)
             if begin < len(ends):
                 self._make_room(int(ends[begin]), has_results=number > 0)
+
+    def move(self, nodes: QueryNodes, place: Numbers) -> None:
+        """Go on with nodes that are numbered anew; `place` [old node] has the new ones, −1 for those that are gone."""
+        self._nodes = nodes
+        pool = self._instances.pool
+        waiting = pool.at >= 0
+        pool.at[waiting] = place[pool.at[waiting]]
+        free = np.flatnonzero(pool.at < 0)
+        pool.free[: len(free)] = free
+        pool.sizes[pool_kernel.FREE] = len(free)
+        self._fit()
+        kernel.settle_in_shared(nodes.machine, self._instances)
 
     def expire(self, now: int) -> None:
         """Free the instances that no event which ends now or later can serve."""

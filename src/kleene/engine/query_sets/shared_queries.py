@@ -18,7 +18,7 @@ from kleene.engine.intake.arrivals import Arrivals
 from kleene.engine.intake.columns import column_layout
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.query_sets.compiling import Parameters, SharedCompiler
-from kleene.engine.query_sets.graph import QueryNodes, ShapedTemplate
+from kleene.engine.query_sets.graph import QueryNodes, ShapedTemplate, moved_nodes
 from kleene.engine.query_sets.intake import SharedIntake, compared_by_class
 from kleene.engine.query_sets.results import FoundPairs, Hashes, ResultShape, found_pairs
 from kleene.engine.query_sets.run import SharedRun
@@ -123,20 +123,30 @@ class SharedQueries:
     # Queries
 
     def add(
-        self, template: SharedTemplate, values: Mapping[str, np.ndarray], numbers: Ints, since: int = ALWAYS_THERE
+        self,
+        template: SharedTemplate,
+        values: Mapping[str, np.ndarray],
+        numbers: Ints,
+        since: int | Ints = ALWAYS_THERE,
     ) -> None:
         """Put in queries of a template, under numbers whose names are reserved.
 
         values   by parameter, [query]: integers, reals, booleans, or codes of strings
         since    the moment from which on they live
         """
+        order = np.arange(len(numbers))
+        if len(numbers) > _FEW:
+            # Nodes of the same values stand side by side, as edges of one bucket do.
+            first = template.shaped.nodes[0].entering[0]
+            tested, _ = first.tested(_parameters(template, values, slice(None)), self.values.strings)
+            order = np.lexsort(tested.T[::-1]) if tested.shape[1] else order
         for begin in range(0, len(numbers), _AT_ONCE):
-            part = slice(begin, begin + _AT_ONCE)
-            self._add(template, {name: array[part] for name, array in values.items()}, numbers[part], since)
+            part = order[begin : begin + _AT_ONCE]
+            moments = since[part] if isinstance(since, np.ndarray) else since
+            self._add(template, _parameters(template, values, part), numbers[part], moments)
         self.nodes.freeze_if_many()
 
-    def _add(self, template: SharedTemplate, values: Mapping[str, np.ndarray], numbers: Ints, since: int) -> None:
-        given = Parameters({name: _as_cells(values[name]) for name, _ in template.template.parameters}, len(numbers))
+    def _add(self, template: SharedTemplate, given: Parameters, numbers: Ints, since: int | Ints) -> None:
         # Few are put in while kernels are still being compiled, without them.
         few = len(numbers) <= _FEW and not all_kept() and os.environ.get(VARIABLE) != "now"
         with interpreted() if few else nullcontext():
@@ -148,6 +158,28 @@ class SharedQueries:
     def remove(self, number: int) -> None:
         self.nodes.remove(number, int(self.queries.node[number]))
         self.queries.remove(number)
+
+    def compact(self, stream: SharedStream | None) -> None:
+        """Give back the memory of queries that are gone; a stream goes on with those that are left."""
+        old, queries = self.nodes, self.queries
+        self.nodes, self.queries = QueryNodes(self.values.strings, old.shapes), StoredQueries()
+        for each in self._templates.values():
+            self.queries.new_template(len(each.template.parameters))
+        ended, renewed = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+        for number, each in self._templates.items():
+            mine = queries.numbers[queries.template[queries.numbers] == number]
+            rows = queries.rows_of(number, mine)
+            kinds = [np.float64 if kind is ValueType.FLOAT else np.int64 for _, kind in each.template.parameters]
+            names = [name for name, _ in each.template.parameters]
+            values = {
+                name: rows[:, at].copy().view(kind) for at, (name, kind) in enumerate(zip(names, kinds, strict=True))
+            }
+            numbers, _ = self.queries.reserve(queries.names(mine))
+            self.add(each, values, numbers, queries.since[mine])
+            ended.append(queries.node[mine])
+            renewed.append(self.queries.node[numbers])
+        if stream is not None:
+            stream.run.move(self.nodes, moved_nodes(old, self.nodes, np.concatenate(ended), np.concatenate(renewed)))
 
     def template_of(self, number: int) -> SharedTemplate:
         return self._templates[int(self.queries.template[number])]
@@ -208,18 +240,11 @@ class SharedStream:
         self._shared, self._lives = shared, lives
         self._arrivals = Arrivals(shared.schema)
         self.run = SharedRun(shared.nodes, shared.values)
-        self._by_query = np.zeros(0, np.int64)
 
     @property
     def moment(self) -> int:
         """The moment from which on a query lives that comes now: nothing that ends earlier is still to come."""
         return ALWAYS_THERE if self._arrivals.watermark is None else self._arrivals.watermark
-
-    @property
-    def counts(self) -> Ints:
-        """[query]: how many results each query had so far."""
-        self._by_query = _long_enough(self._by_query, self._shared.queries.size)
-        return self._by_query
 
     def process(self, batch: pa.Table, watermark: int | None) -> tuple[list[SharedFound], list[BadRow], pa.Table]:
         """Take in a batch, and match the events that the watermark has passed; bad rows and late events beside."""
@@ -250,17 +275,15 @@ class SharedStream:
         shapes = nodes.shapes.results_of[nodes.node_table[results.nodes, NODE_SHAPE]]
         for number in np.unique(shapes).tolist():
             own = SharedResults(*(array[shapes == number] for array in results))
-            pairs = found_pairs(own, nodes.node_table, nodes.following, since, self.counts)
+            pairs = found_pairs(own, nodes.node_table, nodes.following, since)
             query = self._shared.template_of(int(nodes.node_table[own.nodes[0], QUERY])).bound
             yield SharedFound(ResultShape(query, nodes.shapes.results[number].cells), own, pairs)
 
 
-def _long_enough(array: Ints, size: int) -> Ints:
-    if len(array) >= size:
-        return array
-    longer = np.zeros(max(size, 2 * len(array)), np.int64)
-    longer[: len(array)] = array
-    return longer
+def _parameters(template: SharedTemplate, values: Mapping[str, np.ndarray], rows: slice | Ints) -> Parameters:
+    """The constants of some queries."""
+    given = {name: _as_cells(values[name][rows]) for name, _ in template.template.parameters}
+    return Parameters(given, len(rows) if not isinstance(rows, slice) else len(next(iter(values.values()), ())))
 
 
 def _as_cells(values: np.ndarray) -> np.ndarray:

@@ -76,9 +76,9 @@ class StoredQueries:
         kernel.add_names(self._names, first, count, known)
         return np.arange(first, first + count), known
 
-    def put(self, numbers: Ints, template: int, constants: Ints, nodes: Numbers, since: int) -> None:
+    def put(self, numbers: Ints, template: int, constants: Ints, nodes: Numbers, since: int | Ints) -> None:
         """Keep queries of a template under numbers of which `reserve` has entered the names."""
-        needed = int(numbers[-1]) + 1 if len(numbers) else self.size
+        needed = int(numbers.max(initial=-1)) + 1
         self.template = with_some_room(self.template, needed, GONE)
         self.row, self.node = with_some_room(self.row, needed), with_some_room(self.node, needed)
         used = self._used[template]
@@ -89,7 +89,7 @@ class StoredQueries:
         self.row[numbers] = np.arange(used, used + len(numbers))
         self.node[numbers] = nodes
         self.size = max(self.size, needed)
-        if since != ALWAYS_THERE or len(self._since):
+        if len(self._since) or bool(np.any(np.asarray(since) != ALWAYS_THERE)):
             self._since = with_some_room(self._since, self.size, ALWAYS_THERE)
             self._since[numbers] = since
         self.live += len(numbers)
