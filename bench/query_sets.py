@@ -327,8 +327,9 @@ def peers() -> None:
         ours = measured(rules, stream)
         print(
             f"  {kind}, {size:,} queries: Esper loads in {esper.load_seconds:.1f} s,"
-            f" {esper.events_per_second / 1e3:.1f} k events/s, {esper.matches:,} matches, {esper.megabytes:.0f} MB; Kleene loads in {seconds:.2f} s,"
-            f" {ours.rate / 1e3:.0f} k events/s, {ours.matches:,} matches, {rules.nbytes / 2**20:.1f} MB",
+            f" {esper.events_per_second / 1e3:.1f} k events/s, {esper.matches:,} matches, {esper.megabytes:.0f} MB;"
+            f" Kleene loads in {seconds:.2f} s, {ours.rate / 1e3:.0f} k events/s, {ours.matches:,} matches,"
+            f" {rules.nbytes / 2**20:.1f} MB",
             flush=True,
         )
 

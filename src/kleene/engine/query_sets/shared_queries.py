@@ -166,16 +166,16 @@ class SharedQueries:
         for each in self._templates.values():
             self.queries.new_template(len(each.template.parameters))
         ended, renewed = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-        for number, each in self._templates.items():
-            mine = queries.numbers[queries.template[queries.numbers] == number]
-            rows = queries.rows_of(number, mine)
-            kinds = [np.float64 if kind is ValueType.FLOAT else np.int64 for _, kind in each.template.parameters]
-            names = [name for name, _ in each.template.parameters]
+        live = queries.numbers[np.argsort(queries.template[queries.numbers], kind="stable")]
+        of_templates, firsts = np.unique(queries.template[live], return_index=True)
+        for number, mine in zip(of_templates.tolist(), np.split(live, firsts[1:]), strict=bool(len(live))):
+            template, rows = self._templates[number], queries.rows_of(number, mine)
             values = {
-                name: rows[:, at].copy().view(kind) for at, (name, kind) in enumerate(zip(names, kinds, strict=True))
+                name: rows[:, place].copy().view(np.float64 if kind is ValueType.FLOAT else np.int64)
+                for place, (name, kind) in enumerate(template.template.parameters)
             }
             numbers, _ = self.queries.reserve(queries.names(mine))
-            self.add(each, values, numbers, queries.since[mine])
+            self.add(template, values, numbers, queries.since[mine])
             ended.append(queries.node[mine])
             renewed.append(self.queries.node[numbers])
         if stream is not None:
