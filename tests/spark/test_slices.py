@@ -150,7 +150,11 @@ def test_slices_of_events_that_last(spark: SparkSession) -> None:
     ("text", "said"),
     [
         ("PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 9", "4 slices of time, each with 10 after it"),
-        ("PATTERN SEQ(A a, B b) WHERE a.v = 3 and b.v = 2 WITHIN 5 EVENTS", "slices of positions"),
+        pytest.param(
+            "PATTERN SEQ(A a, B b) WHERE a.v = 3 and b.v = 2 WITHIN 5 EVENTS",
+            "slices of positions",
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_slices_are_chosen_from_the_data(

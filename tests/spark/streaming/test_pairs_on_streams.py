@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.agreement import content
-from tests.soaking import SOAKING, some_of
+from tests.soaking import SOAKING
 from tests.spark.comparing import to_spark
 from tests.spark.streaming.sharing import BOUNDED, run_on_stream, waits_for_the_end
 from tests.spark.test_random_pairs import Pair, pairs
@@ -44,7 +44,8 @@ def on_stream(spark: SparkSession, pair: Pair, refused: Counter[str]) -> Prepare
     return made
 
 
-@pytest.mark.parametrize("half", some_of([0, 1], 2))
+@pytest.mark.soak
+@pytest.mark.parametrize("half", [0, 1])
 def test_pairs(spark: SparkSession, tmp_path: Path, half: int, record_property: Callable[[str, object], None]) -> None:
     strata = [*STRATA, "timeouts", "timeouts_mixed_ends", "non_overlap_mixed_ends", "compressed_mixed_ends"][half::2]
     given = [pair for stratum in strata for pair in pairs(stratum, PAIRS)]

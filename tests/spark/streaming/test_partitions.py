@@ -88,7 +88,7 @@ def by_pipeline(spark: SparkSession, folder: Folder, place: Path) -> list[str]:
         (1, 3, by_match),
         pytest.param(1, 8, by_match, marks=pytest.mark.soak),
         pytest.param(4, 1, by_live, marks=pytest.mark.soak),
-        (2, 4, by_pipeline),
+        pytest.param(2, 4, by_pipeline, marks=pytest.mark.soak),
         pytest.param(2, 4, by_match, marks=pytest.mark.soak),
         pytest.param(1, 2, by_live, marks=pytest.mark.soak),
     ],
