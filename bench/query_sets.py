@@ -25,6 +25,7 @@ from bench.measure import CountsDiffer, Verdict, header
 from bench.query_workload import EVENTS, TEMPLATES, Workload, events, queries, text
 from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.frames.arrow import schema_on
+from kleene.kernels import shared_streams as kernel
 from kleene.kernels.shared_nodes import ENTERING, SOURCE
 from kleene.query_set import QuerySet
 
@@ -44,7 +45,7 @@ class Run:
     events: int
 
     def line(self) -> str:
-        looked, fired, opened, touched, _, made, _ = self.counters / self.events
+        looked, fired, opened, touched, _, made = self.counters[: kernel.MADE + 1] / self.events
         levels = " / ".join(f"{number:,}" for number in self.levels)
         return (
             f"{self.rate / 1e3:8.0f} k events/s, {self.matches:,} matches; nodes {levels}; an event: {looked:.1f}"

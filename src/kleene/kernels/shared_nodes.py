@@ -24,8 +24,8 @@ ROOT = 0
 
 # Words of an edge in the index, one line of a processor's cache: the hash of its source and of the values tested for
 # equality; the next edge in its bucket, and where its constants are; the node that it enters (−1: nobody needs the edge
-# any more), and its shape; the columns of two ranges; and their bounds. Where two numbers are one word, the second one
-# is the upper half (`both`).
+# any more), and its shape; the columns of two ranges, 16 bits each, and where the constants of the node are; and the
+# bounds of the ranges. Where two numbers are one word, the second one is the upper half (`both`).
 HASH, LINKS, TARGET, RANGED, LOW, HIGH, OTHER_LOW, OTHER_HIGH, ENTRY = range(9)
 
 # Numbers of an edge: its source, and the next edge that enters the same target.
@@ -80,7 +80,7 @@ class NewEdges(NamedTuple):
 
 
 # Numbers of a label: the shape of edges, that of the nodes which they enter, the set of columns that is tested for
-# equality, the columns of two ranges (the second one times 2³²), and whether equal edges are one.
+# equality, the columns of two ranges (the second one times 2¹⁶), and whether equal edges are one.
 LABEL_EDGE, LABEL_NODE, LABEL_COLUMNS, LABEL_RANGED, LABEL_MERGES, LABEL = range(6)
 
 
@@ -98,6 +98,17 @@ def lower(word: int) -> int:
 @inlined
 def upper(word: int) -> int:
     return int(np.int64(word) >> 32)
+
+
+@inlined
+def first_range(word: int) -> int:
+    """The column of the first range of an edge, from its word RANGED."""
+    return int(np.int64(word) & 0xFFFF)
+
+
+@inlined
+def second_range(word: int) -> int:
+    return int((np.int64(word) >> 16) & 0xFFFF)
 
 
 # Looking edges up ----------------------------------------------------------------------------------------------------
@@ -126,7 +137,7 @@ def bucket_of(value_hash: np.uint64, buckets: int) -> int:
 def end_in_run(graph: SharedGraph, run: int, values: Ints) -> int:
     """The first edge of a run whose range, and that of all after it, an event's value cannot be in."""
     low, high = graph.runs[run, FIRST], graph.runs[run, LAST]
-    value = values[lower(graph.entries[low, RANGED])]
+    value = values[first_range(graph.entries[low, RANGED])]
     by_high = graph.runs[run, IS_BY_HIGH] == 1
     while low < high:
         middle = (low + high) >> 1
@@ -145,7 +156,7 @@ def next_in_run(graph: SharedGraph, run: int, at: int, end: int, values: Ints) -
     bounds = graph.runs[run, BOUNDS]
     if bounds < 0 or at >= end:
         return at
-    value = values[lower(graph.entries[first, RANGED])]
+    value = values[first_range(graph.entries[first, RANGED])]
     while at < end and graph.entries[at, HIGH] < value:
         place, size, level, begin = (at - first) >> 1, 2, last - first, bounds
         level = (level + 1) >> 1
@@ -318,7 +329,7 @@ def _new_edge(graph: SharedGraph, new: NewEdges, row: int, target: int) -> int:
     graph.entries[edge, HASH] = np.int64(value)
     graph.entries[edge, LINKS] = both(graph.heads[bucket], new.places[row])
     graph.entries[edge, TARGET] = both(target, new.label[LABEL_EDGE])
-    graph.entries[edge, RANGED] = new.label[LABEL_RANGED]
+    graph.entries[edge, RANGED] = both(new.label[LABEL_RANGED], new.own[row])
     for column in range(4):
         graph.entries[edge, LOW + column] = new.ranges[row, column]
     graph.heads[bucket] = edge

@@ -39,8 +39,10 @@ from kleene.kernels.shared_nodes import (
     access_hash,
     bucket_of,
     end_in_run,
+    first_range,
     lower,
     next_in_run,
+    second_range,
     upper,
     with_value,
 )
@@ -63,6 +65,7 @@ from kleene.kernels.stream_instances import (
     START,
     START_TIE,
     STEPS,
+    Hashes,
     Instances,
     StreamEvents,
     enter,
@@ -81,15 +84,18 @@ from kleene.kernels.stream_instances import (
 # (−1: any time).
 WIDTH, IS_FINAL, ROOM, KEYS, KEYS_END, FILTER, REBIND, MOST, NODE_SHAPE_WIDTH = range(9)
 
-# Columns of the shape of an edge: its test, and where its assignments begin and end.
-TEST, ASSIGNMENTS, ASSIGNMENTS_END, EDGE_SHAPE_WIDTH = range(4)
+# Columns of the shape of an edge: its test, where its assignments begin and end, and the shape of the node it enters.
+TEST, ASSIGNMENTS, ASSIGNMENTS_END, ENTERS, EDGE_SHAPE_WIDTH = range(5)
 
 # Where an instance has a value of its room from: a constant of its node, a cell, or a cell that holds a real.
 OF_NODE, OF_CELL, OF_REAL_CELL = range(3)
 
 # What is counted: edges that were looked at in the index and those that fired, rooms opened, instances looked at,
-# served, made, and too old.
-LOOKED_AT, FIRED, OPENED, TOUCHED, SERVED_COUNT, MADE, EXPIRED, COUNTERS = range(8)
+# served, made, and too old. The last one means nothing: it keeps the compiler from leaving out what is read ahead.
+LOOKED_AT, FIRED, OPENED, TOUCHED, SERVED_COUNT, MADE, EXPIRED, TOUCHED_AHEAD, COUNTERS = range(9)
+
+# For so many events edges of the root are looked up beforehand.
+_AHEAD = 32
 
 
 class SharedShapes(NamedTuple):
@@ -114,9 +120,14 @@ class AtomColumns(NamedTuple):
 
 
 class SharedInstances(NamedTuple):
-    """Instances at nodes: `at` of the pool is the node."""
+    """Instances at nodes: `at` of the pool is the node.
+
+    What is asked of a node most often stands with the instance: nodes are many, and far apart in memory.
+    """
 
     pool: Instances
+    shapes: Numbers  # [instance]: the shape of its node
+    own: Numbers  #    [instance]: where the constants of its node are
     begun: Ints  #    [instance]: the end of its first event
     noted: Ints  #    [place, 2]: steps and the nodes where they made instances, by a hash of the node
     visits: Numbers  # [visit]: whose edges an event traverses: −1 for the root, instances that it serves
@@ -137,6 +148,13 @@ class SharedMachine(NamedTuple):
     graph: SharedGraph
     shapes: SharedShapes
     reals: Reals  # [place]: the constants of the graph, those that are reals
+
+
+class LookAhead(NamedTuple):
+    """What was looked up for some events beforehand, by access of the root."""
+
+    heads: Ints  #    [event, access]: the first edge of the bucket; −1: there is none
+    hashes: Hashes  # [event, access]
 
 
 class Coming(NamedTuple):
@@ -162,6 +180,9 @@ def advance_shared(
     machine, coming, instances = borrowed(machine), borrowed(coming), borrowed(instances)
     results, scope = borrowed(results), borrowed(scope)
     events, sizes = coming.events, instances.pool.sizes
+    number = _count_root_accesses(machine.graph)
+    ahead = LookAhead(np.empty((_AHEAD, number), np.int64), np.empty((_AHEAD, number), np.uint64))
+    first_ahead, last_ahead = 0, 0
     at = begin
     while at < events.ends.size:
         stop = at + 1
@@ -171,9 +192,14 @@ def advance_shared(
         has_room = True
         for event in range(at, stop):
             scope.bindings[0, 0] = event
+            if event < first_ahead or event >= last_ahead:
+                first_ahead, last_ahead = event, min(event + _AHEAD, events.ends.size)
+                _look_ahead(machine, coming.atoms, ahead, first_ahead, last_ahead, instances.counters)
             visits = _open_rooms(machine, coming, instances, scope, event)
-            has_room = has_room and _traverse(machine, coming, instances, scope, event, visits)
-        if not has_room or not _results_fit(machine, instances.pool, results):
+            has_room = has_room and _traverse(
+                machine, coming, instances, scope, (event, visits, event - first_ahead), ahead
+            )
+        if not has_room or not _results_fit(machine, instances, results):
             sizes[LACKS] = NO_RESULTS if has_room else NO_INSTANCES
             undo(instances.pool)
             return at
@@ -232,16 +258,11 @@ def _is_served(
 ) -> bool:
     """Whether the newest event serves an instance, which leaves after this step; one of no use leaves now."""
     pool, events, event = instances.pool, coming.events, scope.bindings[0, 0]
-    node = pool.at[instance]
-    shape = machine.shapes.nodes[machine.graph.nodes[node, NODE_SHAPE]]
-    own = machine.graph.nodes[node, OWN_CONSTANTS]
+    shape, own = machine.shapes.nodes[instances.shapes[instance]], instances.own[instance]
     served = shape[ROOM] == columns
     instances.counters[TOUCHED] += served
     most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
-    is_of_use = machine.graph.nodes[node, USERS] > 0 and not is_over(
-        pool.cells[instance, START], events.ends[event], most
-    )
-    if served and not is_of_use:
+    if served and is_over(pool.cells[instance, START], events.ends[event], most):
         instances.counters[EXPIRED] += 1
         instances.occupied[columns] -= 1
         leave(pool, instance)
@@ -291,24 +312,28 @@ def _traverse(
     coming: Coming,
     instances: SharedInstances,
     scope: ProgramScope,
-    event: int,
-    visits: int,
+    visiting: tuple[int, int, int],
+    ahead: LookAhead,
 ) -> bool:
-    """Let an event traverse the edges of the root, and of the nodes of those that it serves; False: no room is left."""
+    """Let an event traverse the edges of the root, and of the nodes of those that it serves; False: no room is left.
+
+    visiting   the event, how many visits it makes, and its row in what was looked up beforehand
+    """
     graph, shapes = machine.graph, machine.shapes
-    has_room, looked_at = True, 0
+    event, visits, row = visiting
+    has_room, looked_at, turn = True, 0, 0
     for visit in range(visits):
         instance = instances.visits[visit]
         node = instances.pool.at[instance] if instance >= 0 else ROOT
-        rebind = shapes.nodes[graph.nodes[node, NODE_SHAPE], REBIND] if instance >= 0 else -1
+        rebind = shapes.nodes[instances.shapes[instance], REBIND] if instance >= 0 else -1
         access = graph.nodes[node, ACCESSES]
         edge, columns, value_hash = -1, 0, np.uint64(0)
         run, at, end = 0, 0, 0
         while rebind >= 0 or at < end or edge != -1 or access >= 0:
-            shape, constants, target, candidate = -1, 0, 0, -1
+            shape, constants, target, own, candidate = -1, 0, 0, 0, -1
             if rebind >= 0:
-                shape, constants, target = rebind, graph.nodes[node, OWN_CONSTANTS], node
-                rebind = -1
+                shape, constants, target = rebind, instances.own[instance], node
+                own, rebind = constants, -1
             elif at < end:
                 candidate = at
                 looked_at += 1
@@ -317,7 +342,7 @@ def _traverse(
                 # Most edges of a bucket are passed over here.
                 while edge >= 0 and candidate < 0:
                     entry = graph.entries[edge]
-                    value = coming.atoms.values[event, lower(entry[RANGED])]
+                    value = coming.atoms.values[event, first_range(entry[RANGED])]
                     if entry[HASH] == np.int64(value_hash) and entry[LOW] <= value and value <= entry[HIGH]:
                         candidate = edge
                     edge = lower(entry[LINKS])
@@ -331,28 +356,84 @@ def _traverse(
                 at = next_in_run(graph, run, at, end, coming.atoms.values[event])
             else:
                 columns = graph.accesses[access, COLUMN_SET]
-                value_hash = access_hash(node, columns)
-                has_values = graph.accesses[access, LEAVING] > 0
-                for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
-                    column = shapes.columns[place]
-                    has_values &= coming.atoms.known[event, column] == 1
-                    value_hash = with_value(value_hash, coming.atoms.values[event, column])
-                edge = graph.heads[bucket_of(value_hash, graph.heads.size)] if has_values else -1
+                if instance < 0:
+                    edge, value_hash = ahead.heads[row, turn], ahead.hashes[row, turn]
+                    turn += 1
+                else:
+                    value_hash, has_values = _hash_of(machine, coming.atoms, access, node, event)
+                    edge = graph.heads[bucket_of(value_hash, graph.heads.size)] if has_values else -1
                 access = graph.accesses[access, NEXT_ACCESS]
             if candidate >= 0:
                 entry = graph.entries[candidate]
                 if _fits(graph, shapes, entry, columns, coming.atoms, event):
-                    shape, constants, target = upper(entry[TARGET]), upper(entry[LINKS]), lower(entry[TARGET])
+                    shape, constants = upper(entry[TARGET]), upper(entry[LINKS])
+                    target, own = lower(entry[TARGET]), upper(entry[RANGED])
             if shape >= 0:
-                has_room &= _fire(machine, coming.events, instances, scope, (shape, constants, target), instance)
+                has_room &= _fire(machine, coming.events, instances, scope, (shape, constants, target, own), instance)
     instances.counters[LOOKED_AT] += looked_at
     return has_room
+
+
+@inlined
+def _hash_of(machine: SharedMachine, atoms: AtomColumns, access: int, node: int, event: int) -> tuple[np.uint64, bool]:
+    """The hash by which edges of a node are found for an event, and whether there can be any."""
+    shapes, columns = machine.shapes, machine.graph.accesses[access, COLUMN_SET]
+    value_hash = access_hash(node, columns)
+    has_values = machine.graph.accesses[access, LEAVING] > 0
+    for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
+        column = shapes.columns[place]
+        has_values &= atoms.known[event, column] == 1
+        value_hash = with_value(value_hash, atoms.values[event, column])
+    return value_hash, has_values
+
+
+@step
+def _count_root_accesses(graph: SharedGraph) -> int:
+    number, access = 0, graph.nodes[ROOT, ACCESSES]
+    while access >= 0:
+        number += 1
+        access = graph.accesses[access, NEXT_ACCESS]
+    return number
+
+
+@compiled
+def _look_ahead(
+    machine: SharedMachine, atoms: AtomColumns, ahead: LookAhead, first: int, last: int, counters: Ints
+) -> None:
+    """Find where edges of the root begin for some events.
+
+    Nothing depends on these look-ups: the processor waits for many of them at once, where one event after the other
+    would wait for each. Most of an event's time is waiting for memory.
+    """
+    machine, atoms, ahead = borrowed(machine), borrowed(atoms), borrowed(ahead)
+    graph = machine.graph
+    for event in range(first, last):
+        turn, access = 0, graph.nodes[ROOT, ACCESSES]
+        while access >= 0:
+            value_hash, has_values = _hash_of(machine, atoms, access, ROOT, event)
+            ahead.hashes[event - first, turn] = value_hash
+            ahead.heads[event - first, turn] = bucket_of(value_hash, graph.heads.size) if has_values else -1
+            turn += 1
+            access = graph.accesses[access, NEXT_ACCESS]
+    for row in range(last - first):
+        for turn in range(ahead.heads.shape[1]):
+            if ahead.heads[row, turn] >= 0:
+                ahead.heads[row, turn] = graph.heads[ahead.heads[row, turn]]
+    # What is read here will be there when it is needed.
+    touched = np.int64(0)
+    for row in range(last - first):
+        for turn in range(ahead.heads.shape[1]):
+            edge = ahead.heads[row, turn]
+            if edge >= 0:
+                touched ^= graph.entries[edge, HASH]
+                touched ^= graph.entries[max(edge - 1, 0), HASH]
+    counters[TOUCHED_AHEAD] = touched
 
 
 @step
 def _fits(graph: SharedGraph, shapes: SharedShapes, entry: Ints, columns: int, atoms: AtomColumns, event: int) -> bool:
     """Whether an event has values within the ranges of an edge, and just those that it tests for equality."""
-    first, second = lower(entry[RANGED]), upper(entry[RANGED])
+    first, second = first_range(entry[RANGED]), second_range(entry[RANGED])
     value, other = atoms.values[event, first], atoms.values[event, second]
     fits = entry[LOW] <= value and value <= entry[HIGH] and entry[OTHER_LOW] <= other and other <= entry[OTHER_HIGH]
     # Nobody needs an edge of a run any more that leads nowhere.
@@ -372,12 +453,12 @@ def _fire(
     events: StreamEvents,
     instances: SharedInstances,
     scope: ProgramScope,
-    edge: tuple[int, int, int],
+    edge: tuple[int, int, int, int],
     instance: int,
 ) -> bool:
     """Make a new instance of one (−1: of none) and the newest event, if the test of an edge holds; False: no room.
 
-    edge   its shape, where its constants are, and the node that it enters
+    edge   its shape, where its constants are, the node that it enters, and where the constants of that are
     """
     pool, event = instances.pool, scope.bindings[0, 0]
     row, constants, before = machine.shapes.edges[edge[0]], edge[1], max(instance, 0)
@@ -390,7 +471,7 @@ def _fire(
         new = pool.free[pool.sizes[FREE]]
         pool.new[pool.sizes[NEW]] = new
         pool.sizes[NEW] += 1
-        pool.at[new] = edge[2]
+        pool.at[new], instances.shapes[new], instances.own[new] = edge[2], row[ENTERS], edge[3]
         instances.counters[FIRED] += 1
         instances.begun[new] = events.ends[event] if instance < 0 else instances.begun[before]
         pool.cells[new, START] = events.starts[event] if instance < 0 else pool.cells[before, START]
@@ -450,11 +531,11 @@ def in_order(bits: int) -> int:
 
 
 @step
-def _results_fit(machine: SharedMachine, pool: Instances, results: SharedResults) -> bool:
+def _results_fit(machine: SharedMachine, instances: SharedInstances, results: SharedResults) -> bool:
+    pool = instances.pool
     number = pool.sizes[RESULTS]
     for place in range(pool.sizes[NEW]):
-        shape = machine.graph.nodes[pool.at[pool.new[place]], NODE_SHAPE]
-        number += machine.shapes.nodes[shape, IS_FINAL]
+        number += machine.shapes.nodes[instances.shapes[pool.new[place]], IS_FINAL]
     return bool(number <= results.nodes.size)
 
 
@@ -464,14 +545,13 @@ def _commit(machine: SharedMachine, instances: SharedInstances, results: SharedR
     pool = instances.pool
     for place in range(pool.sizes[SERVED]):
         instance = pool.served[place]
-        shape = machine.graph.nodes[pool.at[instance], NODE_SHAPE]
-        instances.occupied[machine.shapes.nodes[shape, ROOM]] -= 1
+        instances.occupied[machine.shapes.nodes[instances.shapes[instance], ROOM]] -= 1
         instances.counters[SERVED_COUNT] += 1
         leave(pool, instance)
     several = _share_a_node(instances)
     for place in range(pool.sizes[NEW]):
         instance = pool.new[place]
-        width = machine.shapes.nodes[machine.graph.nodes[pool.at[instance], NODE_SHAPE], WIDTH]
+        width = machine.shapes.nodes[instances.shapes[instance], WIDTH]
         same = equal_one(pool, instance, width) if several else -1
         if same >= 0:
             instances.begun[same] = max(instances.begun[same], instances.begun[instance])
@@ -506,20 +586,19 @@ def _share_a_node(instances: SharedInstances) -> bool:
 def _settle(machine: SharedMachine, instances: SharedInstances, results: SharedResults, instance: int) -> None:
     """Let a new instance wait, or become a result."""
     pool = instances.pool
-    node = pool.at[instance]
-    shape = machine.shapes.nodes[machine.graph.nodes[node, NODE_SHAPE]]
+    shape = machine.shapes.nodes[instances.shapes[instance]]
     instances.counters[MADE] += 1
     if shape[IS_FINAL] == 1:
         at = pool.sizes[RESULTS]
         for cell in range(shape[WIDTH]):
             results.cells[at, cell] = pool.cells[instance, cell]
             results.states[at, cell] = pool.states[instance, cell]
-        results.nodes[at] = node
+        results.nodes[at] = pool.at[instance]
         results.begun[at] = instances.begun[instance]
         pool.sizes[RESULTS] += 1
         free(pool, instance)
         return
-    has_values, room = _room_of(machine, pool, instance)
+    has_values, room = _room_of(machine, instances, instance)
     if has_values:
         instances.occupied[shape[ROOM]] += 1
         enter(pool, instance, room)
@@ -529,12 +608,11 @@ def _settle(machine: SharedMachine, instances: SharedInstances, results: SharedR
 
 
 @inlined
-def _room_of(machine: SharedMachine, pool: Instances, instance: int) -> tuple[bool, np.uint64]:
-    node = pool.at[instance]
-    shape = machine.shapes.nodes[machine.graph.nodes[node, NODE_SHAPE]]
+def _room_of(machine: SharedMachine, instances: SharedInstances, instance: int) -> tuple[bool, np.uint64]:
+    shape = machine.shapes.nodes[instances.shapes[instance]]
     room, has_values = mix(np.uint64(shape[ROOM] + 1)), True
     for key in range(shape[KEYS], shape[KEYS_END]):
-        value, known = _value_of(machine, pool, key, machine.graph.nodes[node, OWN_CONSTANTS], instance)
+        value, known = _value_of(machine, instances.pool, key, instances.own[instance], instance)
         has_values &= known
         room = mix(room ^ np.uint64(value))
     return has_values, room
@@ -552,8 +630,7 @@ def expire_shared(machine: SharedMachine, instances: SharedInstances, now: int) 
         node = pool.at[instance]
         if node < 0:
             continue
-        shape = machine.shapes.nodes[machine.graph.nodes[node, NODE_SHAPE]]
-        own = machine.graph.nodes[node, OWN_CONSTANTS]
+        shape, own = machine.shapes.nodes[instances.shapes[instance]], instances.own[instance]
         most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
         if machine.graph.nodes[node, USERS] == 0 or is_over(pool.cells[instance, START], now, most):
             instances.counters[EXPIRED] += 1
@@ -563,14 +640,16 @@ def expire_shared(machine: SharedMachine, instances: SharedInstances, now: int) 
 
 @compiled
 def settle_in_shared(machine: SharedMachine, instances: SharedInstances) -> None:
-    """Put all instances into the buckets: these are new, or no instance is in one yet."""
+    """Put all instances into the buckets, which are new, or none is in one yet; nodes may have been numbered anew."""
     machine, instances = borrowed(machine), borrowed(instances)
     pool = instances.pool
     pool.heads[:] = -1
     instances.occupied[:] = 0
     for instance in range(pool.at.size):
-        if pool.at[instance] >= 0:
-            _, room = _room_of(machine, pool, instance)
-            shape = machine.graph.nodes[pool.at[instance], NODE_SHAPE]
-            instances.occupied[machine.shapes.nodes[shape, ROOM]] += 1
+        node = pool.at[instance]
+        if node >= 0:
+            instances.shapes[instance] = machine.graph.nodes[node, NODE_SHAPE]
+            instances.own[instance] = machine.graph.nodes[node, OWN_CONSTANTS]
+            _, room = _room_of(machine, instances, instance)
+            instances.occupied[machine.shapes.nodes[instances.shapes[instance], ROOM]] += 1
             enter(pool, instance, room)

@@ -7,6 +7,7 @@ that a process would stay twice as large as its queries are; pages that the syst
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -22,7 +23,12 @@ def lasting(shape: int | tuple[int, ...], kind: Any, fill: int = 0) -> npt.NDArr
     size = (shape if isinstance(shape, int) else prod(shape)) * np.dtype(kind).itemsize
     if size < _LARGE:
         return np.full(shape, fill, kind)
-    array = np.frombuffer(mmap.mmap(-1, size), kind).reshape(shape)
+    pages = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        # Events look at places far apart: with large pages the processor finds them faster.
+        with suppress(OSError):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    array = np.frombuffer(pages, kind).reshape(shape)
     if fill:
         array[:] = fill
     return array

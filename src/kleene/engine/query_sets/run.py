@@ -114,7 +114,7 @@ class SharedRun:
         width = old.pool.cells.shape[1]
         new.pool.cells[:size, :width], new.pool.states[:size, :width] = old.pool.cells, old.pool.states
         new.pool.at[:size], new.pool.stamps[:size] = old.pool.at, old.pool.stamps
-        new.begun[:size] = old.begun
+        new.begun[:size], new.shapes[:size], new.own[:size] = old.begun, old.shapes, old.own
         free = int(old.pool.sizes[pool_kernel.FREE])
         new.pool.free[:free] = old.pool.free[:free]
         new.pool.free[free : free + capacity - size] = np.arange(size, capacity)
@@ -141,6 +141,8 @@ def _results(number: int, width: int) -> SharedResults:
 def _empty(capacity: int, width: int) -> SharedInstances:
     return SharedInstances(
         empty_instances(capacity, width, 0),
+        np.zeros(capacity, np.int32),
+        np.zeros(capacity, np.int32),
         np.zeros(capacity, np.int64),
         np.full((_NOTED, 2), -1, np.int64),
         np.zeros(capacity + 1, np.int32),

@@ -15,7 +15,7 @@ from kleene.kernels import shared_streams as kernel
 from kleene.kernels import stream_instances
 from kleene.kernels.expression import Ints
 from kleene.kernels.shared_nodes import LABEL, LABEL_COLUMNS, LABEL_EDGE, LABEL_MERGES, LABEL_NODE, LABEL_RANGED
-from kleene.plan.program import Program
+from kleene.plan.program import NotCompilable, Program
 
 _COMPUTED = (stream_instances.COMPUTED_INT, stream_instances.COMPUTED_REAL)
 
@@ -64,7 +64,9 @@ class Shapes:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = self._add_edge(entering.edge, entering.pool, columns)
-        return EnteringShape(number, columns, first | second << 32)
+        if max(first, second) >= 1 << 16:
+            raise NotCompilable("more than 65,536 columns")
+        return EnteringShape(number, columns, first | second << 16)
 
     def node(self, node: CompiledNode, entering: Sequence[EnteringShape]) -> int:
         """The shape of nodes that such edges enter."""
@@ -77,9 +79,22 @@ class Shapes:
     def label(self, entering: EnteringShape, node: int, *, merges: bool) -> Ints:
         """What the kernel is told of the edges of one label."""
         label = np.zeros(LABEL, np.int64)
-        label[LABEL_EDGE], label[LABEL_NODE] = entering.edge, node
+        label[LABEL_EDGE], label[LABEL_NODE] = self._firing(entering, node), node
         label[LABEL_COLUMNS], label[LABEL_RANGED], label[LABEL_MERGES] = entering.columns, entering.ranged, merges
         return label
+
+    def _firing(self, entering: EnteringShape, node: int) -> int:
+        """The shape of an edge that enters nodes of a shape: instances are told of it where they are made."""
+        key = "firing", entering.edge, node
+        number = self._numbers.get(key)
+        if number is None:
+            self._arrays = None
+            number = self._numbers[key] = len(self._edges)
+            row = [*self._edges[entering.edge]]
+            row[kernel.ENTERS] = node
+            self._edges.append(row)
+            self._edge_sets.append(entering.columns)
+        return number
 
     def column(self, name: str) -> int:
         return self.columns.setdefault(name, len(self.columns))
@@ -105,6 +120,8 @@ class Shapes:
         programs = self._add_programs(node.pool)
         row[kernel.FILTER] = programs[0]
         row[kernel.REBIND] = -1 if node.rebind is None else self._add_compiled(node.rebind, programs[1:], -1)
+        if node.rebind is not None:
+            self._edges[-1][kernel.ENTERS] = len(self._nodes)
         self._nodes.append(row)
         if is_final:
             number = self._result_numbers.setdefault(node.key, len(self.results))

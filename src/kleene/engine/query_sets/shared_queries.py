@@ -89,6 +89,8 @@ class SharedQueries:
         self.values = CellValues(StringPool(), ValuePool())
         self.queries = StoredQueries()
         self.nodes = QueryNodes(self.values.strings)
+        # How many queries were removed.
+        self.removals = 0
         self._templates: dict[int, SharedTemplate] = {}
         self._numbers: dict[Template, SharedTemplate] = {}
 
@@ -158,6 +160,7 @@ class SharedQueries:
     def remove(self, number: int) -> None:
         self.nodes.remove(number, int(self.queries.node[number]))
         self.queries.remove(number)
+        self.removals += 1
 
     def compact(self, stream: SharedStream | None) -> None:
         """Give back the memory of queries that are gone; a stream goes on with those that are left."""
@@ -240,6 +243,8 @@ class SharedStream:
         self._shared, self._lives = shared, lives
         self._arrivals = Arrivals(shared.schema)
         self.run = SharedRun(shared.nodes, shared.values)
+        # Those that the instances know of.
+        self._removals = shared.removals
 
     @property
     def moment(self) -> int:
@@ -260,6 +265,10 @@ class SharedStream:
         table = self._arrivals.settled(watermark)
         if table is None:
             return []
+        if self._removals != self._shared.removals:
+            # Instances of queries that are gone wait no longer; time has nothing to do with it.
+            self.run.expire(ALWAYS_THERE)
+            self._removals = self._shared.removals
         found: list[SharedFound] = []
         for events in self._shared.intake.events(table, self._shared.values):
             for results in self.run.advance(events):
