@@ -20,6 +20,7 @@ from kleene.engine.intake.strings import StringPool
 from kleene.engine.query_sets.compiling import Parameters, SharedCompiler
 from kleene.engine.query_sets.graph import QueryNodes, ShapedTemplate, moved_nodes
 from kleene.engine.query_sets.intake import SharedIntake, compared_by_class
+from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.results import FoundPairs, Hashes, ResultShape, found_pairs
 from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.stored import ALWAYS_THERE, StoredQueries
@@ -44,7 +45,7 @@ from kleene.queries.templates import Template
 
 # So many queries are put in by uncompiled kernels.
 _FEW = 1 << 9
-# More are put in by parts, so that what is computed for them meanwhile takes little memory.
+# More are put in by parts, so that what is computed for them meanwhile takes little memory, and then put in order.
 _AT_ONCE = 1 << 14
 
 
@@ -146,7 +147,11 @@ class SharedQueries:
             part = order[begin : begin + _AT_ONCE]
             moments = since[part] if isinstance(since, np.ndarray) else since
             self._add(template, _parameters(template, values, part), numbers[part], moments)
-        self.nodes.freeze_if_many()
+        if len(numbers) >= _AT_ONCE:
+            self.nodes.freeze()
+            give_back()
+        else:
+            self.nodes.freeze_if_many()
 
     def _add(self, template: SharedTemplate, given: Parameters, numbers: Ints, since: int | Ints) -> None:
         # Few are put in while kernels are still being compiled, without them.
@@ -181,6 +186,7 @@ class SharedQueries:
             self.add(template, values, numbers, queries.since[mine])
             ended.append(queries.node[mine])
             renewed.append(self.queries.node[numbers])
+        give_back()
         if stream is not None:
             stream.run.move(self.nodes, moved_nodes(old, self.nodes, np.concatenate(ended), np.concatenate(renewed)))
 
