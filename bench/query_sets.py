@@ -27,7 +27,6 @@ from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.frames.arrow import schema_on
 from kleene.kernels import shared_streams as kernel
-from kleene.kernels.shared_nodes import ENTERING, SOURCE
 from kleene.query_set import QuerySet
 
 SIZES = (10_000, 100_000, 200_000, 400_000)
@@ -65,16 +64,6 @@ def loaded(template: str, size: int, workload: Workload, *, merges: bool = True,
     return rules
 
 
-def levels(rules: QuerySet) -> tuple[int, ...]:
-    """How many nodes there are after one event, after two, …"""
-    nodes = rules._shared.nodes
-    parents = nodes.edge_table[nodes.node_table[1:, ENTERING], SOURCE]
-    depth = np.zeros(nodes.node_count, np.int64)
-    for _ in range(8):
-        depth[1:] = depth[parents] + 1
-    return tuple(np.bincount(depth)[1:].tolist())
-
-
 def measured(rules: QuerySet, stream: pa.Table, repeats: int = REPEATS) -> Run:
     """The median rate over a stream, after a warm-up."""
     seconds = []
@@ -86,7 +75,8 @@ def measured(rules: QuerySet, stream: pa.Table, repeats: int = REPEATS) -> Run:
             seconds.append(time.perf_counter() - began)
     matches = sum(len(each.pairs.queries) for each in found)
     counters = shared.run.counters.copy()
-    return Run(stream.num_rows / statistics.median(seconds), matches, levels(rules), counters, stream.num_rows)
+    nodes = tuple(rules._shared.nodes.levels)
+    return Run(stream.num_rows / statistics.median(seconds), matches, nodes, counters, stream.num_rows)
 
 
 # Figures -------------------------------------------------------------------------------------------------------------

@@ -13,22 +13,24 @@ import pyarrow.compute as pc
 from kleene.composition.graph_run import GraphRun
 from kleene.composition.query_graph import QueryGraph
 from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.query_sets.compiling import TYPE
 from kleene.engine.query_sets.results import match_rows, query_lists
 from kleene.engine.query_sets.shared_queries import SharedFound, SharedQueries, SharedStream, SharedTemplate
 from kleene.engine.readiness import when_ready
-from kleene.errors import BadParameter, KleeneError, NameTaken, NoSuchQuery, UnknownKind, did_you_mean
+from kleene.errors import BadParameter, BudgetExceeded, KleeneError, NameTaken, NoSuchQuery, UnknownKind, did_you_mean
 from kleene.frames.arrow import schema_on, value_type
-from kleene.frames.kinds import from_arrow, kind_of, tables_read, to_arrow
+from kleene.frames.kinds import FrameKind, from_arrow, kind_of, tables_read, to_arrow
 from kleene.frames.numbers import to_numpy
 from kleene.frames.rows import BadRow, bad_row_table
 from kleene.frames.streams import to_table
 from kleene.lang.literals import Plain
-from kleene.pattern.schema import Schema
+from kleene.pattern.schema import Schema, is_private
 from kleene.pattern.types import ValueType
 from kleene.plan.program import NotCompilable
-from kleene.plan.settings import Settings
+from kleene.plan.settings import Policy, Settings
 from kleene.queries.any_query import AnyQuery, read_query
 from kleene.queries.feeding import bound_in_order, in_dependency_order
+from kleene.queries.parameters import check_parameters
 from kleene.queries.templates import Template, TemplateReader
 
 RESULTS = ("matches", "queries", "counts")
@@ -36,6 +38,8 @@ RESULTS = ("matches", "queries", "counts")
 _PENDING_AT_MOST = 1 << 11
 # Where most of at least so many queries are gone, their memory is given back.
 _WORTH_COMPACTING = 1 << 12
+# So many templates and queries are listed.
+_SHOWN = 20
 _LIFTED = frozenset({ValueType.INT, ValueType.FLOAT, ValueType.STRING, ValueType.BOOL})
 
 
@@ -81,7 +85,7 @@ class QuerySet:
 
     events     what events look like: a table of them, of any kind that `match` takes, or an Arrow schema
     schema     what the columns mean, where that is not `type` and `ts`
-    settings   budgets of the queries that run by themselves
+    settings   budgets: of all that waits for queries that share, and of each query that runs by itself
 
     >>> rules = QuerySet(pa.schema({"type": pa.string(), "ts": pa.int64(), "name": pa.string(), "price": pa.float64()}))
     >>> rules.add("σ{name = 'IBM' and price > 100.0}(Stock S)", name="dear")
@@ -97,7 +101,11 @@ class QuerySet:
     def __init__(self, events: Any, *, schema: Schema | None = None, settings: Settings | None = None) -> None:
         columns, declared = _columns(events, schema or Schema())
         self._schema = schema_on(columns, declared)
-        self._settings = settings
+        self._settings = settings or Settings()
+        if self._settings.budget.policy is not Policy.FAIL:
+            raise UnknownKind(
+                "a set of queries drops nothing", hint="leave the policy out: a run over its budget fails"
+            )
         self._shared = SharedQueries(columns, self._schema)
         self._reader = TemplateReader()
         # Why queries of a template run by themselves.
@@ -153,7 +161,8 @@ class QuerySet:
         if name in self._alone:
             del self._alone[name]
             return
-        self._flush()
+        if self._pending.removed(name):
+            return
         self._shared.remove(self._number(name))
         queries = self._shared.queries
         if queries.size > _WORTH_COMPACTING and queries.live < queries.size // 2:
@@ -193,6 +202,30 @@ class QuerySet:
         listed = ", ".join(f":{each} = {value!r}" for each, value in params.items())
         return f"{text}{f' -- {listed}' if listed else ''}"
 
+    def explain(self) -> str:
+        """How the set runs: what its queries share, by what events find them, and which run by themselves, and why."""
+        self._flush()
+        shared, queries = self._shared, self._shared.queries
+        lines = [f"{len(self):,} queries: {queries.live:,} share, {len(self._alone):,} run by themselves"]
+        if queries.live:
+            levels = ", ".join(f"{number:,}" for number in shared.nodes.levels)
+            lines.append(f"nodes       {levels} after one event, after two, …")
+            for columns, number in sorted(shared.nodes.access_paths.items(), key=lambda path: (-path[1], path[0])):
+                lines.append(f"edges       {number:,} by {self._columns_shown(columns)}")
+            for columns in shared.nodes.shapes.room_names:
+                lines.append(f"waiting     by {self._columns_shown(columns)}")
+            counts = np.bincount(queries.template[queries.numbers])
+            for number in np.argsort(-counts, kind="stable")[:_SHOWN].tolist():
+                if counts[number]:
+                    lines.append(f"template    {counts[number]:,} × {shared.text_of(number)}")
+        lines += [f"by itself   {name}: {each.why}" for name, each in list(self._alone.items())[:_SHOWN]]
+        return "\n".join(lines)
+
+    def _columns_shown(self, columns: Sequence[str]) -> str:
+        names = {TYPE: self._schema.type}
+        shown = [names.get(name, "class" if is_private(name) else name) for name in columns]
+        return ", ".join(shown) or "their node alone"
+
     # Events
 
     def match(self, events: Any, *, results: str = "matches") -> SetOutputs:
@@ -202,8 +235,11 @@ class QuerySet:
                   match with the list of its queries; "counts": how many each query has
         """
         _check_results(results)
+        events = tables_read(events)
         kind = kind_of(events)
-        table, _ = to_table(tables_read(events), self._schema)
+        if kind is FrameKind.STREAMS:
+            kind = next(map(kind_of, events.values()), FrameKind.ARROW)
+        table, _ = to_table(events, self._schema)
         self._flush()
         outputs = when_ready(lambda: self._bounded(table, results), table.num_rows, *self._shared.plans)
         alone = [(name, self._run_of(each.query).finish(table)) for name, each in self._alone.items()]
@@ -217,8 +253,11 @@ class QuerySet:
         _check_results(results)
         table, _ = to_table(tables_read(batch), self._schema)
         self._flush()
+        if watermark is not None and self._settings.budget.state_bytes is None:
+            self._shared.check_bounded()
         stream = self._live
         outputs = self._outputs(*stream.process(table, watermark), results)
+        self._within_budget(stream.run.state_bytes)
         alone = [(name, list(each.run.process(table, watermark))) for name, each in self._alone.items()]
         return _with_alone(outputs, alone, results)
 
@@ -236,6 +275,14 @@ class QuerySet:
             self._alone[name] = _Alone(each.query, each.why, self._run_of(each.query))
         return _with_alone(outputs, alone, results)
 
+    def _within_budget(self, state_bytes: int) -> None:
+        most = self._settings.budget.state_bytes
+        if most is not None and state_bytes > most:
+            raise BudgetExceeded(
+                f"the instances that wait take {state_bytes:,} bytes, more than {most:,}",
+                hint="bound DUR, narrow the conditions, or raise the budget: Settings(budget=Budget(state_bytes=…))",
+            )
+
     @property
     def _live(self) -> SharedStream:
         if self._stream is None:
@@ -247,6 +294,8 @@ class QuerySet:
     def _flush(self) -> None:
         """Put in what waits for that: one by one, queries would cost a hundred times as much."""
         for (template, since), (names, constants) in self._pending.taken():
+            if not names:
+                continue
             numbers, _ = self._shared.queries.reserve(pa.array(names))
             self._shared.add(template, self._columns_of(template, constants), numbers, since)
 
@@ -257,17 +306,26 @@ class QuerySet:
         template, constants = self._reader.read(text, params, spelling)
         if template not in self._refused:
             try:
-                return self._shared.template(template), constants
+                return self._template(template), constants
             except (NotCompilable, KleeneError) as reason:
                 # What cannot be said of a parameter may be said of a constant; and the error of a wrong query shows
                 # the query as it was written.
                 self._refused[template] = str(reason)
         whole = self._reader.whole(text, params, spelling)
         try:
-            return self._shared.template(whole), ()
+            return self._template(whole), ()
         except NotCompilable as reason:
             self._refused[whole] = str(reason)
             return None
+        except KleeneError:
+            self._reader.forget(text, params, spelling)
+            raise
+
+    def _template(self, template: Template) -> SharedTemplate:
+        """A template that is ready to take in queries; when it is first seen, its parameters are looked at."""
+        if not self._shared.knows(template):
+            check_parameters([template.query], self._schema)
+        return self._shared.template(template)
 
     def _columns_of(self, template: SharedTemplate, rows: Sequence[Sequence[Plain]]) -> dict[str, np.ndarray]:
         """By parameter, [query]: constants as arrays."""
@@ -505,6 +563,17 @@ class _Pending:
         names.append(name)
         rows.append(constants)
         self.names.add(name)
+
+    def removed(self, name: str) -> bool:
+        """Whether a query was here, and is no longer."""
+        if name not in self.names:
+            return False
+        self.names.discard(name)
+        for names, rows in self._rows.values():
+            if name in names:
+                del rows[names.index(name)]
+                names.remove(name)
+        return True
 
     def taken(self) -> Iterable[tuple[tuple[SharedTemplate, int], tuple[list[str], list[Sequence[Plain]]]]]:
         """All of them, which wait no longer."""

@@ -10,12 +10,15 @@ import pytest
 import kleene
 from kleene.errors import (
     BadParameter,
+    BudgetExceeded,
     NameTaken,
     NoSuchQuery,
     SyntaxProblem,
     TypeMismatch,
+    UnboundedState,
     UnknownAttribute,
     UnknownKind,
+    UnknownParameter,
 )
 from kleene.query_set import QuerySet
 
@@ -320,7 +323,7 @@ def test_unions_share_too() -> None:
 
 def test_what_waits_goes_on_when_memory_is_given_back() -> None:
     """Most queries go while instances of the others wait; a union is among these."""
-    rules = QuerySet(STOCK)
+    rules = QuerySet(STOCK, settings=kleene.Settings(budget=kleene.Budget(state_bytes=1 << 30)))
     pair = "σ{b.volume > :v}(σ{a.price > :p}(Stock a) ;{b.name = a.name} Stock b)"
     size = 6000
     table = pa.table(
@@ -353,3 +356,90 @@ def test_what_waits_goes_on_when_memory_is_given_back() -> None:
         assert sorted(found.get(name, [])) == sorted(alone), name
     assert found["late"]
     assert found["union"]
+
+
+# Streams --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_could_wait_for_ever_is_refused_on_a_stream() -> None:
+    rules = QuerySet(STOCK)
+    rules.add("σ{a.name = 'IBM'}(Stock a) ;{b.name = 'IBM' and DUR <= 5} Stock b", name="bounded")
+    rules.add("σ{DUR <= 5}(σ{a.name = 'IBM'}(Stock a) ;{b.name = 'IBM'} Stock b)", name="bounded later")
+    rules.add("σ{a.name = 'IBM'}(Stock a) ; Stock b", name="any next")
+    rules.add(
+        "σ{a.name = 'IBM'}(Stock a) ;{b.name = 'IBM' and DUR <= :t} Stock b",
+        name="bounded by a parameter",
+        params={"t": 5},
+    )
+    rules.process(quotes(("IBM", 1.0)), watermark=2)
+    rules.add("σ{a.name = 'IBM'}(Stock a) ;{b.name = 'IBM'} Stock b", name="unbounded")
+    with pytest.raises(UnboundedState, match="what waits for `b` may wait for ever"):
+        rules.process(quotes(("IBM", 1.0)), watermark=3)
+    assert counts(rules, quotes(("IBM", 1.0), ("IBM", 2.0)))["unbounded"] == 1
+    budgeted = QuerySet(STOCK, settings=kleene.Settings(budget=kleene.Budget(state_bytes=2_000)))
+    budgeted.add("σ{a.name = 'IBM'}(Stock a) ;{b.name = 'Sun'} Stock b", name="unbounded")
+    budgeted.process(quotes(("IBM", 1.0)), watermark=2)
+    with pytest.raises(BudgetExceeded, match="more than 2,000"):
+        budgeted.process(quotes(*[("IBM", 1.0)] * 60).slice(1), watermark=100)
+
+
+def test_what_no_later_event_can_serve_is_freed() -> None:
+    """Also where the bound stands further on: memory follows the window, not the stream."""
+    for text in (
+        "σ{DUR <= 5 and b.name = 'Sun'}(σ{a.name = 'IBM'}(Stock a) ;{b.name = 'Sun'} Stock b)",
+        "σ{a.name = 'IBM'}(Stock a) ;{b.name = 'Sun' and DUR <= 5} Stock b",
+    ):
+        rules = QuerySet(STOCK)
+        rules.add(text, name="a")
+        for begin in range(0, 5_000, 500):
+            rules.process(quotes(*[("IBM", 1.0)] * (begin + 500)).slice(begin), watermark=begin + 501)
+            assert rules._live.run.size <= 6
+
+
+def test_a_set_explains_how_it_runs() -> None:
+    rules = QuerySet(STOCK)
+    table = pa.table({"n": ["IBM", "IBM", "Sun"], "p": [1.0, 2.0, 1.0]})
+    rules.add_many(
+        "σ{b.name = :n and b.price > :p}(σ{a.name = :n}(Stock a) ;{b.name = :n and DUR <= 5} Stock b)", table
+    )
+    rules.add("σ{price > 5.0}(Stock a)")
+    rules.add("PATTERN SEQ(Stock a, Stock b) WITHIN 5", name="pattern")
+    assert rules.explain().splitlines() == [
+        "5 queries: 4 share, 1 run by themselves",
+        "nodes       3, 3 after one event, after two, …",
+        "edges       3 by name",
+        "edges       2 by type, name",
+        "edges       1 by type",
+        "waiting     by type, name",
+        "template    3 × σ{b.name = :n AND b.price > :p}(σ{a.name = :n}(Stock a) ;{b.name = :n AND DUR <= 5} Stock b)",
+        "template    1 × σ{price > :_literal0}(Stock a)",
+        "by itself   pattern: it is no expression of the stream algebra",
+    ]
+
+
+def test_a_value_for_no_parameter_is_an_error() -> None:
+    rules = QuerySet(STOCK)
+    for _ in range(2):
+        with pytest.raises(UnknownParameter, match="no parameter `:lows`"):
+            rules.add("σ{price > :low}(Stock a)", name="a", params={"low": 1.0, "lows": 2.0})
+    with pytest.raises(BadParameter, match="`:low` has no value"):
+        rules.add("σ{price > :low}(Stock a)", name="a")
+    assert not rules.names
+
+
+def test_a_query_may_go_before_any_event_came() -> None:
+    rules = QuerySet(STOCK)
+    rules.add("σ{price > 1.0}(Stock a)", name="a")
+    rules.add("σ{price > 2.0}(Stock a)", name="b")
+    rules.remove("a")
+    rules.add("σ{price > 3.0}(Stock a)", name="a")
+    assert len(rules) == 2
+    assert counts(rules, quotes(("IBM", 2.5))) == {"b": 1}
+
+
+def test_streams_by_name_are_one_input() -> None:
+    streams = {"Stock": quotes(("IBM", 2.5)).drop_columns(["type"])}
+    rules = QuerySet(streams)
+    rules.add("σ{price > 1.0}(Stock a)", name="a")
+    (found,) = rules.match(streams).matches
+    assert found.column("query").to_pylist() == ["a"]

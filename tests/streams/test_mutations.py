@@ -67,7 +67,7 @@ MUTATIONS = (
         "SERVED_COUNT] += 1\n        leave(instances, instance)",
         "SERVED_COUNT] += 1",
     ),
-    mutation(INSTANCES, "equal instances are several", "if several and _is_known", "if False and _is_known"),
+    mutation(INSTANCES, "equal instances are several", "if several and equal_one", "if False and equal_one"),
     mutation(
         INSTANCES,
         "NULL is zero",

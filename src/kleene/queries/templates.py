@@ -102,6 +102,10 @@ class TemplateReader:
             known = self._templates[key] = Template(read_query(text, params=params, spelling=spelling), ())
         return known
 
+    def forget(self, text: str, params: Mapping[str, object] | None = None, spelling: str | None = None) -> None:
+        """Forget a query that was wrong: there may be very many of them, each with another text."""
+        self._templates.pop((text, spelling, repr(sorted((params or {}).items()))), None)
+
     def of_columns(self, text: str, types: Mapping[str, ValueType]) -> Template:
         """The template of a text whose parameters have values of these types."""
         query = read_query(text)

@@ -179,6 +179,26 @@ class QueryNodes:
         return self._graph.edges[: int(self._graph.sizes[kernel.EDGES])]
 
     @property
+    def levels(self) -> list[int]:
+        """How many nodes that some query needs there are after one event, after two, …"""
+        nodes, edges = self.node_table, self.edge_table
+        depth = np.zeros(len(nodes), np.int64)
+        # An edge leads from an older node to a newer one.
+        parents = edges[nodes[1:, kernel.ENTERING], kernel.SOURCE]
+        while not np.array_equal(deeper := depth[parents] + 1, depth[1:]):
+            depth[1:] = deeper
+        levels: list[int] = np.bincount(depth[nodes[:, kernel.USERS] > 0])[1:].tolist()
+        return levels
+
+    @property
+    def access_paths(self) -> dict[tuple[str, ...], int]:
+        """The columns whose values edges are looked up by, and how many edges by each set of them."""
+        accesses = self._graph.accesses[: int(self._graph.sizes[kernel.ACCESS_COUNT])]
+        counts = np.bincount(accesses[:, kernel.COLUMN_SET], accesses[:, kernel.LEAVING], self.shapes.set_count)
+        named = zip(self.shapes.set_names, counts.astype(np.int64).tolist(), strict=True)
+        return {names: count for names, count in named if count}
+
+    @property
     def nbytes(self) -> int:
         return sum(int(array.nbytes) for array in self._graph) + int(self._following.nbytes)
 

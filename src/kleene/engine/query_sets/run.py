@@ -43,6 +43,11 @@ class SharedRun:
         return self._instances.counters
 
     @property
+    def state_bytes(self) -> int:
+        """The bytes of what waits, without the room for more."""
+        return self.size * (9 * self._width + 64)
+
+    @property
     def nbytes(self) -> int:
         arrays = (*self._instances.pool, *self._instances[1:], *self._results)
         return sum(int(array.nbytes) for array in arrays)

@@ -190,5 +190,16 @@ class Shapes:
         return np.array(self._edge_sets, np.int64)
 
     @property
+    def set_names(self) -> list[tuple[str, ...]]:
+        """[set of columns]: their names."""
+        names = list(self.columns)
+        return [tuple(names[column] for column in columns) for columns in self._sets]
+
+    @property
+    def room_names(self) -> list[tuple[str, ...]]:
+        """The sets of columns by which instances wait."""
+        return [self.set_names[number] for number in self._rooms]
+
+    @property
     def set_count(self) -> int:
         return len(self._sets)

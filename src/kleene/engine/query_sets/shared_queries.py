@@ -26,6 +26,7 @@ from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.stored import ALWAYS_THERE, StoredQueries
 from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.compiling import EventLayout
+from kleene.engine.streams.engine import check_bounded
 from kleene.engine.streams.values import ValuePool
 from kleene.engine.warming import VARIABLE, all_kept
 from kleene.frames.identity import bytes_hash
@@ -90,12 +91,18 @@ class SharedQueries:
         self.values = CellValues(StringPool(), ValuePool())
         self.queries = StoredQueries()
         self.nodes = QueryNodes(self.values.strings)
+        # Templates of which it is not known whether what waits for them is bounded.
+        self._unchecked: set[int] = set()
         # How many queries were removed.
         self.removals = 0
         self._templates: dict[int, SharedTemplate] = {}
         self._numbers: dict[Template, SharedTemplate] = {}
 
     # Templates
+
+    def knows(self, template: Template) -> bool:
+        """Whether a template is compiled."""
+        return template in self._numbers
 
     def template(self, template: Template) -> SharedTemplate:
         """A template, compiled when it is first seen; `NotCompilable` says why its queries cannot share."""
@@ -116,6 +123,7 @@ class SharedQueries:
         number = self.queries.new_template(len(template.parameters))
         compiled = SharedTemplate(number, template, bound, shared, shaped, self._classes(bound))
         self._templates[number] = self._numbers[template] = compiled
+        self._unchecked.add(number)
         return compiled
 
     def _classes(self, bound: BoundStreamQuery) -> bytes:
@@ -193,6 +201,10 @@ class SharedQueries:
     def template_of(self, number: int) -> SharedTemplate:
         return self._templates[int(self.queries.template[number])]
 
+    def text_of(self, template: int) -> str:
+        """A template on one line."""
+        return self._templates[template].template.query.canonical
+
     def constants_of(self, number: int) -> list[Plain]:
         """The constants of a query."""
         template = self.template_of(number).template
@@ -220,6 +232,12 @@ class SharedQueries:
         return queries.digest[numbers]
 
     # Events
+
+    def check_bounded(self) -> None:
+        """Refuse queries for which instances could wait for ever on a stream."""
+        for number in sorted(self._unchecked):
+            check_bounded(self._templates[number].plan.whole)
+            self._unchecked.discard(number)
 
     @property
     def plans(self) -> list[SharedPlan]:

@@ -73,7 +73,7 @@ class NodeLabel:
     state       that of the plan, or FINAL
     source      the events that its filter looks at; None: they are results
     equalities  those of the filter with constants
-    lengths     upper bounds on DUR
+    lengths     upper bounds on DUR, of its filter or further on
     entering    the edges that enter the state from another one
     """
 
@@ -90,10 +90,12 @@ class SharedPlan:
 
     plan    its conditions are what programs are left to test
     nodes   one for each state, then for results: edges lead to later ones
+    whole   the plan with all its conditions, whose states say whether time frees what waits there
     """
 
     plan: StreamPlan
     nodes: tuple[NodeLabel, ...]
+    whole: StreamPlan
 
     @property
     def alternatives(self) -> tuple[SharedPlan, ...]:
@@ -125,10 +127,11 @@ def share(plan: StreamPlan, types: Mapping[str, ValueType], *, rooms: bool = Tru
             rest = split.rest
         edges.append(replace(edge, formula=plain(edge.formula), condition=rest))
     states, nodes = [], []
+    all_lengths = _lengths(plan)
     for number, state in enumerate(plan.states):
         formula = plan.formulas[state.formula]
         split = _Split.of(formula.condition, dict(formula.source.columns), types if rooms else {}, of_state=True)
-        lengths = tuple(clause for clause in state.condition if _is_length(clause))
+        lengths = all_lengths[number]
         tested = [clause for clause in state.condition if clause not in lengths or not _is_bound(clause)]
         states.append(
             replace(state, formula=plain(state.formula), condition=ordered((*split.rest, *tested)), most=None)
@@ -136,7 +139,10 @@ def share(plan: StreamPlan, types: Mapping[str, ValueType], *, rooms: bool = Tru
         nodes.append(NodeLabel(number, formula.source, split.equalities, lengths, _entering(plan, number, labels)))
     nodes.append(NodeLabel(FINAL, None, (), (), _entering(plan, FINAL, labels)))
     reduced = StreamPlan(plan.query, tuple(sources), tuple(states), tuple(edges))
-    return SharedPlan(reduced, tuple(nodes))
+    bounded = tuple(
+        replace(state, most=0 if lengths else None) for state, lengths in zip(plan.states, all_lengths, strict=True)
+    )
+    return SharedPlan(reduced, tuple(nodes), replace(plan, states=bounded))
 
 
 def _entering(plan: StreamPlan, state: int, labels: Mapping[int, list[EdgeLabel]]) -> tuple[EdgeLabel, ...]:
@@ -233,6 +239,23 @@ def chosen_atoms(
 
 
 # Lengths of time -----------------------------------------------------------------------------------------------------
+
+
+def _lengths(plan: StreamPlan) -> list[tuple[Clause, ...]]:
+    """[state]: the clauses that say how long a composite event may last there.
+
+    Those of its own filter; without any, those further on, since what is too long for them later is too long already.
+    Queries that differ in these do not share the node: but what waits there would wait for ever otherwise.
+    """
+    lengths: list[tuple[Clause, ...]] = [()] * len(plan.states)
+    for number in reversed(range(len(plan.states))):
+        own = tuple(clause for clause in plan.states[number].condition if _is_length(clause))
+        if not own:
+            (forward,) = (edge for edge in plan.leaving(number) if edge.target != number)
+            later = () if forward.target == FINAL else lengths[forward.target]
+            own = (*(clause for clause in forward.condition if _is_length(clause)), *later)
+        lengths[number] = own
+    return lengths
 
 
 def _is_length(clause: Clause) -> bool:
