@@ -131,6 +131,7 @@ class SharedInstances(NamedTuple):
     begun: Ints  #    [instance]: the end of its first event
     noted: Ints  #    [place, 2]: steps and the nodes where they made instances, by a hash of the node
     visits: Numbers  # [visit]: whose edges an event traverses: −1 for the root, instances that it serves
+    looked_up: Ints  # [visit, 3]: the first access of the node, the first edge of its bucket, and the hash
     occupied: Ints  # [set]: how many instances wait by a set of columns
     counters: Ints  # [COUNTERS]
 
@@ -322,6 +323,7 @@ def _traverse(
     graph, shapes = machine.graph, machine.shapes
     event, visits, row = visiting
     has_room, looked_at, turn = True, 0, 0
+    _look_at_visits(machine, coming.atoms, instances, event, visits)
     for visit in range(visits):
         instance = instances.visits[visit]
         node = instances.pool.at[instance] if instance >= 0 else ROOT
@@ -359,6 +361,8 @@ def _traverse(
                 if instance < 0:
                     edge, value_hash = ahead.heads[row, turn], ahead.hashes[row, turn]
                     turn += 1
+                elif access == instances.looked_up[visit, 0]:
+                    edge, value_hash = instances.looked_up[visit, 1], np.uint64(instances.looked_up[visit, 2])
                 else:
                     value_hash, has_values = _hash_of(machine, coming.atoms, access, node, event)
                     edge = graph.heads[bucket_of(value_hash, graph.heads.size)] if has_values else -1
@@ -385,6 +389,32 @@ def _hash_of(machine: SharedMachine, atoms: AtomColumns, access: int, node: int,
         has_values &= atoms.known[event, column] == 1
         value_hash = with_value(value_hash, atoms.values[event, column])
     return value_hash, has_values
+
+
+@step
+def _look_at_visits(
+    machine: SharedMachine, atoms: AtomColumns, instances: SharedInstances, event: int, visits: int
+) -> None:
+    """Find where edges begin at the first access of all nodes that an event visits, as for the root (`_look_ahead`)."""
+    graph, looked_up = machine.graph, instances.looked_up
+    for visit in range(1, visits):
+        looked_up[visit, 0] = graph.nodes[instances.pool.at[instances.visits[visit]], ACCESSES]
+    for visit in range(1, visits):
+        looked_up[visit, 1] = -1
+        if looked_up[visit, 0] >= 0:
+            node = instances.pool.at[instances.visits[visit]]
+            value_hash, has_values = _hash_of(machine, atoms, looked_up[visit, 0], node, event)
+            looked_up[visit, 2] = np.int64(value_hash)
+            if has_values:
+                looked_up[visit, 1] = bucket_of(value_hash, graph.heads.size)
+    touched = np.int64(0)
+    for visit in range(1, visits):
+        if looked_up[visit, 1] >= 0:
+            looked_up[visit, 1] = graph.heads[looked_up[visit, 1]]
+    for visit in range(1, visits):
+        if looked_up[visit, 1] >= 0:
+            touched ^= graph.entries[looked_up[visit, 1], HASH]
+    instances.counters[TOUCHED_AHEAD] = touched
 
 
 @step

@@ -24,8 +24,9 @@ from kleene.kernels.stream_instances import StreamEvents
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 
-# Events that go through the kernel in one call.
-_AT_ONCE = 1 << 16
+# Events that go through the kernel in one call. No power of two: the values of an event, a column apart each, would
+# all want the same few places of the processor's cache.
+_AT_ONCE = 50_000
 
 
 class ComingEvents(NamedTuple):

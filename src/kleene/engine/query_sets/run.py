@@ -151,6 +151,7 @@ def _empty(capacity: int, width: int) -> SharedInstances:
         np.zeros(capacity, np.int64),
         np.full((_NOTED, 2), -1, np.int64),
         np.zeros(capacity + 1, np.int32),
+        np.zeros((capacity + 1, 3), np.int64),
         np.zeros(1, np.int64),
         np.zeros(kernel.COUNTERS, np.int64),
     )

@@ -141,7 +141,8 @@ class Shapes:
         row[kernel.TEST] = programs[0]
         self._edge_sets.append(columns)
         row[kernel.ASSIGNMENTS] = len(self._assignments)
-        for cell, kind, source, column in edge.assignments:
+        # By kind: in this order the processor foresees what comes next.
+        for cell, kind, source, column in sorted(edge.assignments, key=lambda each: each[1]):
             self._assignments.append((cell, kind, programs[source] if kind in _COMPUTED else source, column))
         row[kernel.ASSIGNMENTS_END] = len(self._assignments)
         self._edges.append(row)
