@@ -157,6 +157,7 @@ class SharedQueries:
             self._add(template, _parameters(template, values, part), numbers[part], moments)
         if len(numbers) >= _AT_ONCE:
             self.nodes.freeze()
+            self.queries.trim()
             give_back()
         else:
             self.nodes.freeze_if_many()

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kleene.engine.query_sets.lasting_arrays import with_some_room
+from kleene.engine.query_sets.lasting_arrays import taken, with_some_room
 from kleene.engine.query_sets.packed_column import PackedColumn
 from kleene.frames.numbers import memory
 from kleene.kernels import query_names as kernel
@@ -93,6 +93,13 @@ class StoredQueries:
             self._since = with_some_room(self._since, self.size, ALWAYS_THERE)
             self._since[numbers] = since
         self.live += len(numbers)
+
+    def trim(self) -> None:
+        """Give back the room for more queries."""
+        self.template, self.row, self.node = (taken(array, self.size) for array in (self.template, self.row, self.node))
+        names = self._names
+        used = int(names.begins[self.size])
+        self._names = names._replace(text=taken(names.text, used), begins=taken(names.begins, self.size + 1))
 
     def grow_names(self, needed: int) -> None:
         """Make room in the table of names for so many."""
