@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kleene.composition.graph_run import GraphRun
 from kleene.composition.query_graph import QueryGraph
 from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.query_sets.coming import PendingQueries, Refusals
 from kleene.engine.query_sets.compiling import TYPE
 from kleene.engine.query_sets.results import match_rows, query_lists
 from kleene.engine.query_sets.shared_queries import SharedFound, SharedQueries, SharedStream, SharedTemplate
@@ -111,7 +112,7 @@ class QuerySet:
         # Why queries of a template run by themselves.
         self._refused: dict[Template, str] = {}
         self._alone: dict[str, _Alone] = {}
-        self._pending = _Pending()
+        self._pending = PendingQueries()
         self._stream: SharedStream | None = None
         self._automatic = 0
 
@@ -348,7 +349,7 @@ class QuerySet:
 
     def _add_texts(self, texts: Iterable[str], names: Any) -> Added:
         listed = list(texts) if not isinstance(texts, pa.Array | pa.ChunkedArray) else texts.to_pylist()
-        refused = _Refusals()
+        refused = Refusals()
         by_template: dict[SharedTemplate, tuple[list[int], list[Sequence[Plain]]]] = {}
         alone: list[tuple[int, str]] = []
         for row, text in enumerate(listed):
@@ -393,7 +394,7 @@ class QuerySet:
         elif names is None and "name" in table.column_names and "name" not in query.parameters:
             names = table.column("name")
         column = self._named(names, table.num_rows)
-        refused = _Refusals()
+        refused = Refusals()
         types = {name: value_type(table.schema.field(name).type) for name in wanted}
         known = np.ones(table.num_rows, np.bool_)
         for name in wanted:
@@ -442,7 +443,7 @@ class QuerySet:
         values: Mapping[str, np.ndarray],
         rows: np.ndarray,
         names: pa.Array,
-        refused: _Refusals,
+        refused: Refusals,
     ) -> int:
         """Put in queries of one template whose names are free; how many there are."""
         self._flush()
@@ -546,61 +547,6 @@ def _in_kind(outputs: SetOutputs, in_kind: Any) -> SetOutputs:
     return SetOutputs(
         tuple(map(in_kind, outputs.matches)), in_kind(outputs.counts), in_kind(outputs.bad_rows), in_kind(outputs.late)
     )
-
-
-class _Pending:
-    """Queries that came one by one and are not yet in the arrays, by template and by the moment when they came."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-        self._rows: dict[tuple[SharedTemplate, int], tuple[list[str], list[Sequence[Plain]]]] = {}
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def add(self, name: str, template: SharedTemplate, constants: Sequence[Plain], since: int) -> None:
-        names, rows = self._rows.setdefault((template, since), ([], []))
-        names.append(name)
-        rows.append(constants)
-        self.names.add(name)
-
-    def removed(self, name: str) -> bool:
-        """Whether a query was here, and is no longer."""
-        if name not in self.names:
-            return False
-        self.names.discard(name)
-        for names, rows in self._rows.values():
-            if name in names:
-                del rows[names.index(name)]
-                names.remove(name)
-        return True
-
-    def taken(self) -> Iterable[tuple[tuple[SharedTemplate, int], tuple[list[str], list[Sequence[Plain]]]]]:
-        """All of them, which wait no longer."""
-        rows = self._rows
-        self.names, self._rows = set(), {}
-        return rows.items()
-
-
-class _Refusals:
-    """Rows of a table that did not become queries, and why."""
-
-    def __init__(self) -> None:
-        self._problems: list[tuple[int, KleeneError]] = []
-
-    def add(self, row: int, problem: KleeneError) -> None:
-        self._problems.append((row, problem))
-
-    def table(self, names: pa.Array) -> pa.Table:
-        listed = sorted(self._problems, key=lambda each: each[0])
-        return pa.table(
-            {
-                "row": pa.array([row for row, _ in listed], pa.int64()),
-                "name": names.take(pa.array([row for row, _ in listed], pa.int64())),
-                "code": pa.array([problem.code for _, problem in listed], pa.string()),
-                "error": pa.array([str(problem) for _, problem in listed], pa.string()),
-            }
-        )
 
 
 def _taken(name: str) -> NameTaken:
