@@ -16,8 +16,14 @@ from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.query_sets.coming import PendingQueries, Refusals
 from kleene.engine.query_sets.compiling import TYPE
 from kleene.engine.query_sets.results import match_rows, query_lists
-from kleene.engine.query_sets.shared_queries import SharedFound, SharedQueries, SharedStream, SharedTemplate
-from kleene.engine.readiness import when_ready
+from kleene.engine.query_sets.shared_queries import (
+    FEW_QUERIES,
+    SharedFound,
+    SharedQueries,
+    SharedStream,
+    SharedTemplate,
+)
+from kleene.engine.readiness import uncompiled_if_few, when_ready
 from kleene.errors import BadParameter, BudgetExceeded, KleeneError, NameTaken, NoSuchQuery, UnknownKind, did_you_mean
 from kleene.frames.arrow import schema_on, value_type
 from kleene.frames.kinds import FrameKind, from_arrow, kind_of, tables_read, to_arrow
@@ -25,6 +31,7 @@ from kleene.frames.numbers import to_numpy
 from kleene.frames.rows import BadRow, bad_row_table
 from kleene.frames.streams import to_table
 from kleene.lang.literals import Plain
+from kleene.optimize.streams.sharing import SharedPlan
 from kleene.pattern.schema import Schema, is_private
 from kleene.pattern.types import ValueType
 from kleene.plan.program import NotCompilable
@@ -39,6 +46,8 @@ RESULTS = ("matches", "queries", "counts")
 _PENDING_AT_MOST = 1 << 11
 # Where most of at least so many queries are gone, their memory is given back.
 _WORTH_COMPACTING = 1 << 12
+# So many events of a batch go through uncompiled kernels, while these are compiled.
+_FEW_EVENTS = 1 << 10
 # So many templates and queries are listed.
 _SHOWN = 20
 _LIFTED = frozenset({ValueType.INT, ValueType.FLOAT, ValueType.STRING, ValueType.BOOL})
@@ -132,7 +141,8 @@ class QuerySet:
         assert isinstance(text, str)
         prepared = self._prepared(text, given, spelling)
         named = own_name or self._next_name()
-        self._check_free(named)
+        with uncompiled_if_few(1, FEW_QUERIES, SharedPlan):
+            self._check_free(named)
         if prepared is None:
             self._add_alone(read_query(text, named, given, spelling), named)
             return named
@@ -164,7 +174,8 @@ class QuerySet:
             return
         if self._pending.removed(name):
             return
-        self._shared.remove(self._number(name))
+        with uncompiled_if_few(1, FEW_QUERIES, SharedPlan):
+            self._shared.remove(self._number(name))
         queries = self._shared.queries
         if queries.size > _WORTH_COMPACTING and queries.live < queries.size // 2:
             self._shared.compact(self._stream)
@@ -257,7 +268,8 @@ class QuerySet:
         if watermark is not None and self._settings.budget.state_bytes is None:
             self._shared.check_bounded()
         stream = self._live
-        outputs = self._outputs(*stream.process(table, watermark), results)
+        with uncompiled_if_few(table.num_rows, _FEW_EVENTS, SharedPlan):
+            outputs = self._outputs(*stream.process(table, watermark), results)
         self._within_budget(stream.run.state_bytes)
         alone = [(name, list(each.run.process(table, watermark))) for name, each in self._alone.items()]
         return _with_alone(outputs, alone, results)
@@ -269,7 +281,8 @@ class QuerySet:
         table = empty if batch is None else to_table(tables_read(batch), self._schema)[0]
         self._flush()
         stream = self._live
-        outputs = self._outputs(*stream.finish(table), results)
+        with uncompiled_if_few(table.num_rows, _FEW_EVENTS, SharedPlan):
+            outputs = self._outputs(*stream.finish(table), results)
         alone = [(name, list(each.run.finish(table))) for name, each in self._alone.items()]
         self._stream = None
         for name, each in self._alone.items():
@@ -297,7 +310,8 @@ class QuerySet:
         for (template, since), (names, constants) in self._pending.taken():
             if not names:
                 continue
-            numbers, _ = self._shared.queries.reserve(pa.array(names))
+            with uncompiled_if_few(len(names), FEW_QUERIES, SharedPlan):
+                numbers, _ = self._shared.queries.reserve(pa.array(names))
             self._shared.add(template, self._columns_of(template, constants), numbers, since)
 
     def _prepared(
@@ -459,7 +473,8 @@ class QuerySet:
         if not free.all():
             names, rows = names.filter(pa.array(free)), rows[free]
             values = {name: array[free] for name, array in values.items()}
-        numbers, known = self._shared.queries.reserve(names)
+        with uncompiled_if_few(len(names), FEW_QUERIES, SharedPlan):
+            numbers, known = self._shared.queries.reserve(names)
         taken = known >= 0
         for row, name in zip(rows[taken].tolist(), names.filter(pa.array(taken)).to_pylist(), strict=True):
             refused.add(row, _taken(name))

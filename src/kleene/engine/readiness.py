@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
@@ -115,6 +115,18 @@ def run_when_ready(
     first = make()
     unused = [first]
     return when_ready(lambda: work(unused.pop() if unused else make()), events, *plans(first))
+
+
+def uncompiled_if_few(number: int, most: int, executor: type) -> AbstractContextManager[None]:
+    """For work that cannot be begun again: few items go through uncompiled kernels while the others are compiled.
+
+    executor   the kind of plan whose kernels the work needs
+    """
+    is_ready = warming.all_kept() or executor in _PROCESS.compiled
+    if is_ready or number > most or os.environ.get(warming.VARIABLE) == "now":
+        return nullcontext()
+    warming.begin()
+    return interpreted()
 
 
 def before_tasks() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,15 +22,14 @@ from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.results import FoundPairs, Hashes, ResultShape, found_pairs
 from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.stored import ALWAYS_THERE, StoredQueries
+from kleene.engine.readiness import uncompiled_if_few
 from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.compiling import EventLayout
 from kleene.engine.streams.engine import check_bounded
 from kleene.engine.streams.values import ValuePool
-from kleene.engine.warming import VARIABLE, all_kept
 from kleene.frames.identity import bytes_hash
 from kleene.frames.rows import BadRow
 from kleene.kernels.expression import Ints
-from kleene.kernels.interpreting import interpreted
 from kleene.kernels.shared_nodes import NODE_SHAPE, QUERY, Numbers
 from kleene.kernels.shared_streams import SharedResults
 from kleene.lang.format import format_declaration
@@ -45,7 +42,7 @@ from kleene.plan.program import NotCompilable
 from kleene.queries.templates import Template
 
 # So many queries are put in by uncompiled kernels.
-_FEW = 1 << 9
+FEW_QUERIES = 1 << 9
 # More are put in by parts, so that what is computed for them meanwhile takes little memory, and then put in order.
 _AT_ONCE = 1 << 14
 
@@ -146,7 +143,7 @@ class SharedQueries:
         since    the moment from which on they live
         """
         order = np.arange(len(numbers))
-        if len(numbers) > _FEW:
+        if len(numbers) > FEW_QUERIES:
             # Nodes of the same values stand side by side, as edges of one bucket do.
             first = template.shaped.nodes[0].entering[0]
             tested, _ = first.tested(_parameters(template, values, slice(None)), self.values.strings)
@@ -163,9 +160,7 @@ class SharedQueries:
             self.nodes.freeze_if_many()
 
     def _add(self, template: SharedTemplate, given: Parameters, numbers: Ints, since: int | Ints) -> None:
-        # Few are put in while kernels are still being compiled, without them.
-        few = len(numbers) <= _FEW and not all_kept() and os.environ.get(VARIABLE) != "now"
-        with interpreted() if few else nullcontext():
+        with uncompiled_if_few(len(numbers), FEW_QUERIES, SharedPlan):
             ended = self.nodes.add(template.shaped, given, numbers, merges=self._merges)
         listed = [given.cells(name) for name, _ in template.template.parameters]
         constants = np.stack(listed, axis=1) if listed else np.zeros((len(numbers), 0), np.int64)
