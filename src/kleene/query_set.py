@@ -15,10 +15,9 @@ from kleene.composition.query_graph import QueryGraph
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.query_sets.coming import PendingQueries, Refusals
 from kleene.engine.query_sets.compiling import TYPE
-from kleene.engine.query_sets.results import match_rows, query_lists
 from kleene.engine.query_sets.shared_queries import (
     FEW_QUERIES,
-    SharedFound,
+    Found,
     SharedQueries,
     SharedStream,
     SharedTemplate,
@@ -116,7 +115,7 @@ class QuerySet:
             raise UnknownKind(
                 "a set of queries drops nothing", hint="leave the policy out: a run over its budget fails"
             )
-        self._shared = SharedQueries(columns, self._schema)
+        self._shared = SharedQueries(columns, self._schema, self._settings)
         self._reader = TemplateReader()
         # Why queries of a template run by themselves.
         self._refused: dict[Template, str] = {}
@@ -212,24 +211,32 @@ class QuerySet:
         template = self._shared.template_of(number)
         text, params = template.template.text_of(self._shared.constants_of(number))
         listed = ", ".join(f":{each} = {value!r}" for each, value in params.items())
-        return f"{text}{f' -- {listed}' if listed else ''}"
+        reason = self._shared.why_no_nodes(template)
+        engine = "" if reason is None else f"\n-- one engine runs all queries of its template: {reason}"
+        return f"{text}{f' -- {listed}' if listed else ''}{engine}"
 
     def explain(self) -> str:
         """How the set runs: what its queries share, by what events find them, and which run by themselves, and why."""
         self._flush()
         shared, queries = self._shared, self._shared.queries
-        lines = [f"{len(self):,} queries: {queries.live:,} share, {len(self._alone):,} run by themselves"]
-        if queries.live:
+        counts = np.bincount(queries.template[queries.numbers], minlength=1)
+        in_engines = sum(int(counts[number]) for number in shared.row_templates if number < len(counts))
+        lines = [
+            f"{len(self):,} queries: {queries.live - in_engines:,} share nodes, {in_engines:,} the engine of their"
+            f" template, {len(self._alone):,} run by themselves"
+        ]
+        if queries.live > in_engines:
             levels = ", ".join(f"{number:,}" for number in shared.nodes.levels)
             lines.append(f"nodes       {levels} after one event, after two, …")
             for columns, number in sorted(shared.nodes.access_paths.items(), key=lambda path: (-path[1], path[0])):
                 lines.append(f"edges       {number:,} by {self._columns_shown(columns)}")
             for columns in shared.nodes.shapes.room_names:
                 lines.append(f"waiting     by {self._columns_shown(columns)}")
-            counts = np.bincount(queries.template[queries.numbers])
-            for number in np.argsort(-counts, kind="stable")[:_SHOWN].tolist():
-                if counts[number]:
-                    lines.append(f"template    {counts[number]:,} × {shared.text_of(number)}")
+        for number in np.argsort(-counts, kind="stable")[:_SHOWN].tolist():
+            if counts[number]:
+                lines.append(f"template    {counts[number]:,} × {shared.text_of(number)}")
+                if number in shared.row_templates:
+                    lines.append(f"            one engine: {shared.row_templates[number].why_no_nodes}")
         lines += [f"by itself   {name}: {each.why}" for name, each in list(self._alone.items())[:_SHOWN]]
         return "\n".join(lines)
 
@@ -270,7 +277,7 @@ class QuerySet:
         stream = self._live
         with uncompiled_if_few(table.num_rows, _FEW_EVENTS, SharedPlan):
             outputs = self._outputs(*stream.process(table, watermark), results)
-        self._within_budget(stream.run.state_bytes)
+        self._within_budget(stream.state_bytes)
         alone = [(name, list(each.run.process(table, watermark))) for name, each in self._alone.items()]
         return _with_alone(outputs, alone, results)
 
@@ -516,20 +523,15 @@ class QuerySet:
 
     # Results
 
-    def _outputs(self, found: list[SharedFound], bad: list[BadRow], late: pa.Table, results: str) -> SetOutputs:
+    def _outputs(self, found: list[Found], bad: list[BadRow], late: pa.Table, results: str) -> SetOutputs:
         shared = self._shared
         tables: dict[Any, list[pa.Table]] = {}
         counts = np.zeros(shared.queries.size, np.int64)
         for each in found:
-            counts += np.bincount(each.pairs.queries, minlength=shared.queries.size)
-            if results == "matches" and len(each.pairs.queries):
-                rows = match_rows(
-                    each.shape, shared.columns, each.results, each.pairs, shared.values, shared.queries, shared.digests
-                )
-            elif results == "queries" and len(each.pairs.queries):
-                rows = query_lists(each.shape, shared.columns, each.results, each.pairs, shared.values, shared.queries)
-            else:
+            counts += np.bincount(each.queries, minlength=shared.queries.size)
+            if results == "counts" or not len(each.queries):
                 continue
+            rows = shared.table_of(each, lists=results == "queries")
             tables.setdefault(rows.schema.to_string(), []).append(rows)
         some = np.flatnonzero(counts)
         counted = pa.table({"query": shared.queries.names(some), "matches": pa.array(counts[some])})

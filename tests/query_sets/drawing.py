@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+from tests.query_sets.patterns import random_pattern
 from tests.streams.agreement import table_of
 
 import kleene
-from kleene.lang.literals import lifted
+from kleene.frames.arrow import schema_on
+from kleene.lang.literals import liftable, lifted
 from kleene.pattern.schema import Schema
+from kleene.plan.settings import Budget, Settings
+from kleene.queries.any_query import read_query
 from kleene.testing.generators.streams import GeneratedStreamCase, random_rows, random_stream_case
 
-# Patterns over the same events: they run by themselves, beside those that share.
-PATTERNS = (
-    "PATTERN SEQ(A a, B b) WHERE a.x = {0} AND [k] WITHIN {1}",
-    "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match {{ [k] AND a[i].x > {0} }} WITHIN {1}",
-)
+# Random queries may wait for ever.
+UNBOUNDED = Settings(budget=Budget(state_bytes=1 << 40))
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,19 @@ class DrawnSet:
     schema: Schema
 
     def alone(self, name: str, *, since: int | None = None, until: int | None = None) -> list[tuple[Any, ...]]:
-        """The matches of a query that runs by itself over what ends from a moment on and before another."""
+        """The matches of a query that runs by itself over what ends from a moment on.
+
+        until   when it is removed: what is not certain then is no match of it
+        """
         rows = self.table
         ends = rows.column("ts").to_pylist()
         kept = [(since is None or end >= since) and (until is None or end < until) for end in ends]
-        return content(kleene.match(rows.filter(pa.array(kept)), self.queries[name], schema=self.schema))
+        rows, query = rows.filter(pa.array(kept)), self.queries[name]
+        if until is None or not isinstance(query, kleene.Query):
+            return content(kleene.match(rows, query, schema=self.schema))
+        engine = kleene.Engine(query.bind(schema_on(rows.schema, self.schema)), UNBOUNDED)
+        matches = engine.process(rows, until).matches
+        return [] if matches is None else content(matches)
 
 
 def content(table: pa.Table) -> list[tuple[Any, ...]]:
@@ -44,7 +52,7 @@ def content(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def draw_set(seed: int, size: int, *, patterns: int = 0, length: int = 4) -> DrawnSet:
-    """So many queries: a few expressions, each with several constants."""
+    """So many queries: a few expressions, and so many patterns, each with several constants."""
     rng = Random(seed)
     first = random_stream_case(rng, linear_plus=True)
     roles = first.start, first.tie_breaker
@@ -54,9 +62,9 @@ def draw_set(seed: int, size: int, *, patterns: int = 0, length: int = 4) -> Dra
         if (case.start, case.tie_breaker) == roles:
             texts += [(_varied(rng, case.text), "cesar") for _ in range(rng.randint(1, 6))]
     texts = texts[: size - patterns]
-    for number in range(patterns):
-        pattern = PATTERNS[number % len(PATTERNS)]
-        texts.append((pattern.format(rng.randint(0, 5), rng.randint(3, 9)), "kleene"))
+    while len(texts) < size:
+        text = random_pattern(rng)
+        texts += [(_varied(rng, text), "kleene") for _ in range(min(rng.randint(1, 4), size - len(texts)))]
     queries = {
         f"q{number}": kleene.query(text, name=f"q{number}", spelling=spelling)
         for number, (text, spelling) in enumerate(texts)
@@ -65,12 +73,13 @@ def draw_set(seed: int, size: int, *, patterns: int = 0, length: int = 4) -> Dra
 
 
 def _varied(rng: Random, text: str) -> str:
-    """The text with some of its numbers changed; those of the ends of names are none."""
+    """The text with some of the numbers that it compares changed."""
     shape, literals = lifted(text)
     parts = shape.split("\0")
+    compared = {each.place for each in liftable(text, read_query(text).tree)}
     changed = [
-        str(rng.randint(0, 5)) if re.fullmatch(r"\d+", literal) and rng.random() < 0.4 else literal
-        for literal in literals
+        str(rng.randint(0, 5)) if number in compared and literal.isdigit() and rng.random() < 0.4 else literal
+        for number, literal in enumerate(literals)
     ]
     return "".join(part + literal for part, literal in zip(parts, [*changed, ""], strict=True))
 

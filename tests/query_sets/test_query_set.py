@@ -189,10 +189,14 @@ def test_a_query_is_described_as_one_would_write_it() -> None:
     rules = QuerySet(STOCK)
     rules.add("select{ price>10.50 and name = 'it''s' }(Stock a)", name="text")
     rules.add("σ{price > :low}(Stock a)", name="given", params={"low": 5.0})
-    rules.add("PATTERN SEQ(Stock a, Stock b) WHERE a.price > b.price WITHIN 5", name="pattern")
+    rules.add("PATTERN SEQ(Stock a, Stock b) WHERE a.price > 2 * b.price AND b.price < 5 WITHIN 5", name="pattern")
     assert rules.describe("text") == "σ{price > 10.5 AND name = 'it''s'}(Stock a)"
     assert rules.describe("given") == "σ{price > :low}(Stock a) -- :low = 5.0"
-    assert "runs by itself: it is no expression of the stream algebra" in rules.describe("pattern")
+    assert rules.describe("pattern").split("\n") == [
+        "PATTERN SEQ(Stock a, Stock b)",
+        "WHERE a.price > 2 * b.price AND b.price < 5",
+        "WITHIN 5",
+    ]
 
 
 def test_equal_prefixes_are_one() -> None:
@@ -403,9 +407,10 @@ def test_a_set_explains_how_it_runs() -> None:
         "σ{b.name = :n and b.price > :p}(σ{a.name = :n}(Stock a) ;{b.name = :n and DUR <= 5} Stock b)", table
     )
     rules.add("σ{price > 5.0}(Stock a)")
-    rules.add("PATTERN SEQ(Stock a, Stock b) WITHIN 5", name="pattern")
+    rules.add("PATTERN SEQ(Stock a, Stock b, !(Stock c)) WHERE a.price = 2.0 WITHIN 5", name="pattern")
+    rules.add("SELECT * FROM (Stock S1 ; Stock S2) WHERE (S1, S2) OCCURS WITHIN 5", name="eql")
     assert rules.explain().splitlines() == [
-        "5 queries: 4 share, 1 run by themselves",
+        "6 queries: 4 share nodes, 1 the engine of their template, 1 run by themselves",
         "nodes       3, 3 after one event, after two, …",
         "edges       3 by name",
         "edges       2 by type, name",
@@ -413,7 +418,9 @@ def test_a_set_explains_how_it_runs() -> None:
         "waiting     by type, name",
         "template    3 × σ{b.name = :n AND b.price > :p}(σ{a.name = :n}(Stock a) ;{b.name = :n AND DUR <= 5} Stock b)",
         "template    1 × σ{price > :_literal0}(Stock a)",
-        "by itself   pattern: it is no expression of the stream algebra",
+        "template    1 × PATTERN SEQ(Stock a, Stock b, !(Stock c)) WHERE a.price = :_literal0 WITHIN 5",
+        "            one engine: it is no line of single events",
+        "by itself   eql: it is in EQL",
     ]
 
 

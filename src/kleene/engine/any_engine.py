@@ -18,11 +18,11 @@ AnyEngine = Engine | StreamEngine | DetectionEngine
 def check_bounded(query: AnyBoundQuery, settings: Settings) -> None:
     """Refuse a query whose state could grow for ever on a stream."""
     if isinstance(query, BoundStreamQuery):
-        streams.check_bounded(StreamEngine(query, settings).plan)
+        streams.check_bounded(query, StreamEngine(query, settings).plan)
     elif isinstance(query, BoundEqlQuery):
         DetectionEngine(query, settings).check_bounded()
     else:
-        patterns.check_bounded(query, Engine(query, settings).plan)
+        patterns.check_bounded(query, has_negated_end=Engine(query, settings).plan.has_negated_end)
 
 
 def engine_for(query: AnyBoundQuery, settings: Settings | None = None, snapshot: bytes | None = None) -> AnyEngine:

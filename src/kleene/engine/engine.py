@@ -81,6 +81,10 @@ class Engine:
             return self.plan
         return self._holding(settled, self._planning.again(looks=True)).planned_for(settled)
 
+    def check(self, columns: pa.Schema) -> None:
+        """`NotCompilable` when events with these columns need the reference evaluator."""
+        self._holding(columns.empty_table())
+
     # Life
 
     def process(self, batch: pa.Table, watermark: int | None = None) -> EngineOutputs:
@@ -90,7 +94,7 @@ class Engine:
                     Events of later batches that end before it are late
         """
         if watermark is not None and self.settings.budget.state_bytes is None:
-            check_bounded(self.query, self.plan)
+            check_bounded(self.query, has_negated_end=self.plan.has_negated_end)
         bad, late = self._arrivals.add(batch)
         outputs = self._match(watermark) if watermark is not None else EngineOutputs()
         counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
@@ -290,7 +294,7 @@ class Engine:
         return engine
 
 
-def check_bounded(query: BoundQuery, plan: Plan) -> None:
+def check_bounded(query: BoundQuery, *, has_negated_end: bool) -> None:
     """Refuse a query whose state could grow for ever on a stream (the semantics page §3, Window)."""
     window = query.window
     if window is None:
@@ -298,7 +302,7 @@ def check_bounded(query: BoundQuery, plan: Plan) -> None:
     elif window.events and query.schema.start is not None:
         problem = "over events that last `WITHIN n EVENTS` never closes: one that began in the window may still end"
         remedy = "say `WITHIN` in time"
-    elif window.events and selects_in_stream(query) and plan.has_negated_end:
+    elif window.events and selects_in_stream(query) and has_negated_end:
         problem = "matches of all partitions wait until each has had enough events to close `WITHIN n EVENTS`"
         remedy = "say `WITHIN` in time"
     else:

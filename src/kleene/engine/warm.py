@@ -18,7 +18,6 @@ from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.any_engine import engine_for
 from kleene.engine.engine import Engine
-from kleene.engine.query_sets.results import match_rows
 from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.engine.warming import stamp
 from kleene.frames.arrow import schema_on
@@ -182,7 +181,7 @@ def _run_shared(text: str, table: pa.Table) -> None:
     shared.remove(0)
     found += stream.finish(table.slice(6))[0]
     for each in found:
-        match_rows(each.shape, table.schema, each.results, each.pairs, shared.values, shared.queries, shared.digests)
+        shared.table_of(each, lists=False)
     shared.queries.find("second")
     shared.queries.grow_names(1 << 10)
 

@@ -89,8 +89,9 @@ def _match_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
         pa.field("start", time),
         pa.field("end", time),
     ]
-    if query.partition:
-        fields.append(pa.field("key", pa.struct([columns.field(name) for name in query.partition])))
+    key = [columns.field(name) for name in query.partition if not is_private(name)]
+    if key:
+        fields.append(pa.field("key", pa.struct(key)))
     if query.output is OutputMode.COMPRESSED:
         fields.append(pa.field("count", pa.string()))
         fields.append(pa.field("last", pa.struct(list(columns))))
@@ -197,8 +198,9 @@ def timeout_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:
     time = columns.field(query.schema.time).type
     fields = [pa.field("stream", pa.string()), pa.field("query", pa.string())]
     fields += [pa.field("start", time), pa.field("end", time), pa.field("closed", time)]
-    if query.partition:
-        fields.append(pa.field("key", pa.struct([columns.field(name) for name in query.partition])))
+    key = [columns.field(name) for name in query.partition if not is_private(name)]
+    if key:
+        fields.append(pa.field("key", pa.struct(key)))
     fields.append(pa.field("reached", pa.int64()))
     fields += [pa.field(c.variable, variable_type(query, c, columns)) for c in query.positives]
     if query.identified:

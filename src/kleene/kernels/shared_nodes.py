@@ -117,7 +117,8 @@ def second_range(word: int) -> int:
 @inlined
 def access_hash(source: int, columns: int) -> np.uint64:
     """The hash of a node and a set of columns, to which their values are added one by one (`with_value`)."""
-    return mix(np.uint64(source) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(columns))
+    # 1 more, since 0 mixed is 0: a set with the values (c, v) would have the hash of set c with the value v.
+    return mix(np.uint64(source) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(columns) + np.uint64(1))
 
 
 @inlined

@@ -80,12 +80,13 @@ from kleene.kernels.stream_instances import (
 
 # Columns of the shape of a node: how many cells its instances have, whether they are results, the set of columns by
 # which instances are found, where the sources of these values begin and end, the test of the filter edge, the shape
-# of the rebind edge (−1: there is none), and which of its constants says how long a composite event may last
-# (−1: any time).
-WIDTH, IS_FINAL, ROOM, KEYS, KEYS_END, FILTER, REBIND, MOST, NODE_SHAPE_WIDTH = range(9)
+# of the rebind edge (−1: there is none), which of its constants says how long a composite event may last (−1: any
+# time), and whether instances go on waiting where an event has served them.
+WIDTH, IS_FINAL, ROOM, KEYS, KEYS_END, FILTER, REBIND, MOST, STAYS, NODE_SHAPE_WIDTH = range(10)
 
-# Columns of the shape of an edge: its test, where its assignments begin and end, and the shape of the node it enters.
-TEST, ASSIGNMENTS, ASSIGNMENTS_END, ENTERS, EDGE_SHAPE_WIDTH = range(5)
+# Columns of the shape of an edge: its test, where its assignments begin and end, the shape of the node it enters, and
+# the set of columns by which it is looked up (−1: it leads back).
+TEST, ASSIGNMENTS, ASSIGNMENTS_END, ENTERS, FOUND_BY, EDGE_SHAPE_WIDTH = range(6)
 
 # Where an instance has a value of its room from: a constant of its node, a cell, or a cell that holds a real.
 OF_NODE, OF_CELL, OF_REAL_CELL = range(3)
@@ -257,7 +258,10 @@ def _is_served(
     columns: int,
     instance: int,
 ) -> bool:
-    """Whether the newest event serves an instance, which leaves after this step; one of no use leaves now."""
+    """Whether the newest event serves an instance, which leaves after this step unless its node says that it stays.
+
+    One of no use leaves now.
+    """
     pool, events, event = instances.pool, coming.events, scope.bindings[0, 0]
     shape, own = machine.shapes.nodes[instances.shapes[instance]], instances.own[instance]
     served = shape[ROOM] == columns
@@ -279,7 +283,7 @@ def _is_served(
     tested = machine.shapes.parts[shape[FILTER]]
     if served and tested[0] < tested[1]:
         served = _holds(machine.shapes.words, tested, machine.graph.constants, machine.reals, own, scope, instance)
-    if served and pool.stamps[instance] != pool.sizes[STEPS]:
+    if served and shape[STAYS] == 0 and pool.stamps[instance] != pool.sizes[STEPS]:
         pool.stamps[instance] = pool.sizes[STEPS]
         pool.served[pool.sizes[SERVED]] = instance
         pool.sizes[SERVED] += 1
@@ -462,13 +466,17 @@ def _look_ahead(
 
 @step
 def _fits(graph: SharedGraph, shapes: SharedShapes, entry: Ints, columns: int, atoms: AtomColumns, event: int) -> bool:
-    """Whether an event has values within the ranges of an edge, and just those that it tests for equality."""
+    """Whether an event has values within the ranges of an edge, and just those that it tests for equality.
+
+    An edge of another set of columns may have the same hash.
+    """
     first, second = first_range(entry[RANGED]), second_range(entry[RANGED])
     value, other = atoms.values[event, first], atoms.values[event, second]
     fits = entry[LOW] <= value and value <= entry[HIGH] and entry[OTHER_LOW] <= other and other <= entry[OTHER_HIGH]
     # Nobody needs an edge of a run any more that leads nowhere.
     if fits and lower(entry[TARGET]) >= 0:
-        fits = atoms.known[event, first] == 1 and atoms.known[event, second] == 1
+        fits = shapes.edges[upper(entry[TARGET]), FOUND_BY] == columns
+        fits = fits and atoms.known[event, first] == 1 and atoms.known[event, second] == 1
         constant = upper(entry[LINKS])
         for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
             fits &= graph.constants[constant] == atoms.values[event, shapes.columns[place]]

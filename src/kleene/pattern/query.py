@@ -204,7 +204,7 @@ def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
         schema,
         {component.variable: component for component in bound.components},
         bound.ambiguous,
-        _sometimes_absent(bound.pattern),
+        sometimes_absent(bound.pattern),
         params,
         checking,
     )
@@ -278,12 +278,12 @@ def _check_strategy_variables(strategy: tree.Strategy, bound: patterns.BoundPatt
         )
 
 
-def _sometimes_absent(pattern: Pattern, inside: bool = False) -> frozenset[str]:
+def sometimes_absent(pattern: Pattern, inside: bool = False) -> frozenset[str]:
     if isinstance(pattern, Leaf):
         absent = inside or pattern.component.optional
         return frozenset({pattern.component.variable}) if absent else frozenset()
     inside = inside or isinstance(pattern, Disjunction)
-    return frozenset().union(*(_sometimes_absent(part, inside) for part in pattern.parts))
+    return frozenset().union(*(sometimes_absent(part, inside) for part in pattern.parts))
 
 
 def _check_output(parsed: tree.Query, *, lines: bool) -> None:

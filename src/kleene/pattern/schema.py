@@ -17,8 +17,10 @@ ColumnTypes = Mapping[str, ValueType | str] | Iterable[str]
 
 # Private columns, which no user can name. In tables with composite events: START, TYPE where other events have a
 # constant type, and IDENTITY, the match id of a composite event. In tables of several streams: STREAM, the name of each
-# event's stream, NULL where the stream has types of its own. In results: EVENTS, the events of each match in a list,
-# and FIRST_TIE and LAST_TIE, the tie-breakers of the first and of the last of them.
+# event's stream, NULL where the stream has types of its own. In tables of events for many queries of one template:
+# OWNER, the number of the query that an event is for, OWNER_DIGEST, what identifies that in match ids, and EVENT_HASH,
+# what identifies the event. In results: EVENTS, the events of each match in a list, and FIRST_TIE and LAST_TIE, the
+# tie-breakers of the first and of the last of them.
 _PRIVATE = "\x1f"
 
 
@@ -30,6 +32,7 @@ def private(name: str) -> str:
 START, TYPE, IDENTITY, STREAM, EVENTS, FIRST_TIE, LAST_TIE = map(
     private, ("start", "type", "identity", "stream", "events", "first_tie", "last_tie")
 )
+OWNER, OWNER_DIGEST, EVENT_HASH = map(private, ("owner", "owner_digest", "event_hash"))
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -191,6 +194,11 @@ class Schema:
         self._check_attributes(columns)
         columns = {name: kind for name, kind in columns.items() if name != STREAM}
         return _replaced(self, columns=columns, clock=clock)
+
+    def with_attributes(self, attributes: Mapping[str, ValueType]) -> Schema:
+        """This schema on data with further columns, which events of all types have."""
+        types = {name: {**declared, **attributes} for name, declared in self.types.items()}
+        return _replaced(self, types=types, columns={**(self.columns or {}), **attributes})
 
     def _check_clock(self, actual: Clock) -> None:
         """Refuse a time column whose kind is not the declared one."""

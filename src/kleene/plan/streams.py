@@ -35,6 +35,7 @@ class WaitingState:
     keys        equalities of the condition, of an attribute of the instance with one of the event: an event looks only
                 at instances with its own values
     most        how many steps of time a composite event may last and still be of use; None: any number
+    stays       whether an instance goes on waiting where an event has served it (skip till any match)
     """
 
     schema: StreamSchema
@@ -42,6 +43,7 @@ class WaitingState:
     condition: tuple[Clause, ...] = ()
     keys: tuple[tuple[AttributeName, Attribute], ...] = ()
     most: int | None = None
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,31 @@ class StreamEdge:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamPlan:
-    """An automaton whose only cycles are self-loops: edges lead to later states, to their own, or to FINAL."""
+class EventAutomaton:
+    """States and edges whose only cycles are self-loops: edges lead to later states, to their own, or to FINAL.
 
-    query: BoundStreamQuery
+    schema   the attributes of its results
+    """
+
     formulas: tuple[InputFormula, ...]
     states: tuple[WaitingState, ...]
     edges: tuple[StreamEdge, ...]
+    schema: StreamSchema
+
+    def attributes(self, state: int) -> StreamSchema:
+        """The attributes of the instances at a state, or of results."""
+        return self.schema if state == FINAL else self.states[state].schema
+
+    def leaving(self, state: int) -> tuple[StreamEdge, ...]:
+        """The forward and rebind edges of a state."""
+        return tuple(edge for edge in self.edges if edge.source == state)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan(EventAutomaton):
+    """The automaton of a query of the stream algebra."""
+
+    query: BoundStreamQuery
     # Why the reference evaluator runs the query; None where the automaton does.
     why_on_reference: str | None = None
 
@@ -82,16 +102,3 @@ class StreamPlan:
         most = [state.most for state in self.states]
         known = [each for each in most if each is not None]
         return max(known, default=0) if len(known) == len(most) else None
-
-    @property
-    def schema(self) -> StreamSchema:
-        """The attributes of its results."""
-        return self.query.root.schema
-
-    def attributes(self, state: int) -> StreamSchema:
-        """The attributes of the instances at a state, or of results."""
-        return self.schema if state == FINAL else self.states[state].schema
-
-    def leaving(self, state: int) -> tuple[StreamEdge, ...]:
-        """The forward and rebind edges of a state."""
-        return tuple(edge for edge in self.edges if edge.source == state)

@@ -26,7 +26,7 @@ from kleene.kernels.identity import (
 )
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import IDENTITY
+from kleene.pattern.schema import EVENT_HASH, IDENTITY
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -35,10 +35,13 @@ Ints = npt.NDArray[np.int64]
 def event_hashes(query: BoundQuery, table: pa.Table, steps: Ints) -> Hashes:
     """The hash of each row: its content in the columns that the query reads or returns, and its number among equals.
 
-    A composite event is known by its match id alone.
+    A composite event is known by its match id alone. A table for many queries of one template brings the hashes, since
+    there the same event stands several times.
 
     steps   [row], rows in canonical order: equal events are simultaneous
     """
+    if EVENT_HASH in table.column_names:
+        return to_numpy(table.column(EVENT_HASH)).astype(np.uint64)
     content = np.zeros(table.num_rows, np.uint64)
     distinct, codes = row_types(table, query.schema)
     for name in sorted(query.columns_compared(table.column_names)):
@@ -109,9 +112,9 @@ def _distinct(steps: Ints, low: int, high: int) -> Ints:
     return np.flatnonzero(flags) + low
 
 
-def match_ids(query: BoundQuery, selected: Selected, hashes: Hashes) -> pa.Array:
-    """The ids of matches, given the hashes of their events."""
-    folds = begun_folds(query.digest, selected.size)
+def match_ids(query: BoundQuery, selected: Selected, hashes: Hashes, digests: Hashes | None = None) -> pa.Array:
+    """The ids of matches, given the hashes of their events, and those of their queries where these are several."""
+    folds = begun_folds(query.digest, selected.size) if digests is None else folds_of_queries(digests)
     for place, component in enumerate(query.positives, 1):
         if component.kind is ComponentKind.SINGLE:
             fold_singles(folds, place, selected.singles[component.variable], hashes)
@@ -125,6 +128,11 @@ def begun_folds(digest: bytes, size: int) -> Hashes:
     folds = empty((2, size), np.uint64)
     folds[:] = np.array([[bytes_hash(digest) ^ lane] for lane in LANES], np.uint64)
     return folds
+
+
+def folds_of_queries(digests: Hashes) -> Hashes:
+    """[lane, match]: the same, where each match has a query of its own, given the hashes that identify these."""
+    return np.array(LANES, np.uint64)[:, None] ^ digests[None, :]
 
 
 def ids_of(folds: Hashes) -> pa.Array:

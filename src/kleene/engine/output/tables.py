@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,26 +14,42 @@ from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.intake.timeline import ranks
 from kleene.engine.output.gathering import Columns, constant, time_column
-from kleene.engine.output.identity import match_ids, used_hashes
+from kleene.engine.output.identity import Hashes, match_ids, used_hashes
 from kleene.engine.output.matches import Matches
 from kleene.engine.output.ordering import Ordered, Spans, in_order
 from kleene.engine.output.returned import Returned
 from kleene.engine.output.selected import Selected
-from kleene.frames.numbers import to_arrow
+from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import result_schema, timeout_schema
 from kleene.kernels.expression import Ints
 from kleene.pattern.expressions import Whole
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENTS, FIRST_TIE, IDENTITY, LAST_TIE
+from kleene.pattern.schema import EVENTS, FIRST_TIE, IDENTITY, LAST_TIE, OWNER, OWNER_DIGEST
 
 # Columns are built in pieces of so many references, so that offsets of 32 bits are enough for the strings in them.
 PIECE = 1 << 24
 
 
+class MatchOwners(NamedTuple):
+    """The queries that matches are of, where one table has the matches of several that are alike."""
+
+    names: pa.Array  #  [match]
+    digests: Hashes  #  [match]: the hashes that identify the queries in match ids
+
+
 def match_table(
-    query: BoundQuery, table: pa.Table, spans: Spans, matches: Matches, store: ColumnStore, strings: StringPool
+    query: BoundQuery,
+    table: pa.Table,
+    spans: Spans,
+    matches: Matches,
+    store: ColumnStore,
+    strings: StringPool,
+    owners: MatchOwners | None = None,
 ) -> pa.Table:
-    """One row a match; event number n is row n of `table`. `NotCompilable` where a RETURN has no program."""
+    """One row a match; event number n is row n of `table`. `NotCompilable` where a RETURN has no program.
+
+    owners   the queries of the matches; without them the events say it, or all matches are of `query`
+    """
     schema = result_schema(query, table.schema)
     columns = Columns(table)
     returned = Returned.of(query, columns, store, strings)
@@ -41,7 +58,10 @@ def match_table(
     for part in _pieces(matches, in_order(matches, spans)):
         selected = Selected.of(query, matches, part.order)
         arrays = _common(query, columns, part, selected, schema)
-        arrays["match_id"] = match_ids(query, selected, hashes)
+        own = _owners(owners, columns, selected, part.order)
+        if own is not None:
+            arrays["query"] = own.names
+        arrays["match_id"] = match_ids(query, selected, hashes, None if own is None else own.digests)
         if query.returns is None and not query.listed:
             arrays |= {c.variable: _variable(columns, selected, c.variable, schema) for c in query.positives}
         for column in query.returns or ():
@@ -52,6 +72,16 @@ def match_table(
             arrays |= _listed(query, columns, matches.take(part.order), spans, schema)
         pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
     return pa.concat_tables(pieces)
+
+
+def _owners(owners: MatchOwners | None, columns: Columns, selected: Selected, order: Ints) -> MatchOwners | None:
+    """The queries of matches in an order, where these are several: given, or of their first events."""
+    if owners is not None:
+        return MatchOwners(owners.names.take(to_arrow(order)), owners.digests[order])
+    if OWNER not in columns.table.column_names:
+        return None
+    numbers, digests = (columns.take(name, selected.first, absent=False) for name in (OWNER, OWNER_DIGEST))
+    return MatchOwners(numbers.cast(pa.string()), to_numpy(digests).astype(np.uint64))
 
 
 def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Matches, closed: Ints) -> pa.Table:
@@ -106,7 +136,7 @@ def _common(
         "start": time_column(part.start, time),
         "end": time_column(part.end, time),
     }
-    if query.partition:
+    if "key" in schema.names:
         arrays["key"] = columns.events(selected.first, schema.field("key").type)
     return arrays
 

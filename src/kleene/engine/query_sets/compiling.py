@@ -21,6 +21,7 @@ from kleene.kernels.expression import Ints
 from kleene.kernels.timeline import LATEST
 from kleene.optimize.streams.deadlines import longest
 from kleene.optimize.streams.keys import equality
+from kleene.optimize.streams.lines import EVERY_EVENT
 from kleene.optimize.streams.sharing import (
     Atom,
     EdgeLabel,
@@ -185,6 +186,7 @@ class CompiledNode:
     keys      the columns by which instances are found, in order: where each value comes from, and the atom or the cell
     tested    what the filter tests besides
     rebind    the edge that leads back
+    stays     whether instances go on waiting where an event has served them
     key       what makes nodes have one shape, besides how they are entered
     """
 
@@ -196,6 +198,7 @@ class CompiledNode:
     entering: tuple[CompiledEntering, ...]
     key: object
     types: Mapping[str, ValueType]
+    stays: bool = False
 
     @property
     def has_most(self) -> bool:
@@ -247,7 +250,9 @@ def class_column(source: StreamSource) -> str:
 
 
 def source_atom(source: StreamSource) -> Atom:
-    """The events of a source, as an equality: by their type, or by their class."""
+    """The events of a source, as an equality: by their type, or by their class; every event is always equal."""
+    if source.event_class == EVERY_EVENT:
+        return Atom(ALWAYS, "=", Constant(0, ValueType.INT))
     types = source.event_class.types
     if len(types) == 1 and not source.event_class.predicate:
         return Atom(TYPE, "=", Constant(types[0], ValueType.STRING))
@@ -272,7 +277,7 @@ class SharedCompiler(StreamCompiler):
         entering = tuple(self._entering(each) for each in label.entering)
         if label.state == FINAL:
             nothing = compile_condition((), StreamLayout())
-            kind = self._plan.schema, tuple(cells.kinds.values())
+            kind = self._plan.schema, tuple(cells.kinds.values()), self._shared.results
             return CompiledNode(label, cells, (), nothing, None, entering, ("result", kind), self._types)
         state = self._plan.states[label.state]
         layout = self._layout(cells.columns, state.formula)
@@ -294,9 +299,10 @@ class SharedCompiler(StreamCompiler):
         loop = None if rebind is None else self._compiled_edge(rebind)
         listed = tuple((column, *keys[column]) for column in sorted(keys))
         said = numbered([*tested, *label.lengths, *(() if rebind is None else values_and_tests(rebind))])
-        key = label.source, state.schema, tuple(held), tuple((c, k) for c, k, _ in listed), said, len(tested)
+        kinds = tuple((column, kind) for column, kind, _ in listed)
+        key = label.source, state.schema, tuple(held), kinds, said, len(tested), state.stays
         program = compile_condition(tested, layout)
-        return CompiledNode(label, cells, listed, program, loop, entering, key, types)
+        return CompiledNode(label, cells, listed, program, loop, entering, key, types, state.stays)
 
     def _cell_key(self, clause: Clause, layout: StreamLayout) -> tuple[str, int, int] | None:
         """The column that a clause compares with a cell for equality, whether the cell holds reals, and the cell."""

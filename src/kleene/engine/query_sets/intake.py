@@ -46,24 +46,26 @@ class SharedIntake(NamedTuple):
     atoms: tuple[str, ...]
     sources: Mapping[str, StreamSource]
 
-    def events(self, table: pa.Table, values: CellValues) -> Iterator[ComingEvents]:
-        """The events of a table, some of them at a time; a step is never cut."""
+    def ordered(self, table: pa.Table) -> tuple[pa.Table, Points]:
+        """The rows of a table in the order of their last points, and these."""
         points = Points.of(table, self.schema)
         order = points.order()
-        rows = table
-        if order is not None:
-            rows, points = taken_rows(table, order), points.take(order)
+        return (table, points) if order is None else (taken_rows(table, order), points.take(order))
+
+    def events(self, rows: pa.Table, points: Points, values: CellValues, first: int) -> Iterator[ComingEvents]:
+        """The events of ordered rows, some of them at a time; no step is cut. `first`: the number of the first."""
         begin = 0
         while begin < rows.num_rows:
             end = points.step_end(min(begin + _AT_ONCE, rows.num_rows))
-            yield self._arrays(rows.slice(begin, end - begin), points.slice(begin, end), values)
+            yield self._arrays(rows.slice(begin, end - begin), points.slice(begin, end), values, first + begin)
             begin = end
 
-    def _arrays(self, rows: pa.Table, points: Points, values: CellValues) -> ComingEvents:
+    def _arrays(self, rows: pa.Table, points: Points, values: CellValues, first: int) -> ComingEvents:
         layout = self.layout
         store = ColumnStore.from_table(rows, list(layout.columns), self.schema, values.strings, layout.spare)
         columns = store.events
         columns.ints[layout.start.place], columns.ints[layout.end.place] = points.starts, points.ends
+        columns.ints[layout.number.place] = np.arange(first, first + rows.num_rows)
         flags = {name: _members(source, store, values) for name, source in self.sources.items()}
         # To a stream, what an event lacks is NULL.
         columns.states[columns.states == MISSING] = NULL

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.output.gathering import taken_rows
-from kleene.engine.output.identity import column_hashes, ids_of
+from kleene.engine.output.identity import Hashes, column_hashes, folds_of_queries, ids_of
 from kleene.engine.query_sets.stored import StoredQueries
 from kleene.engine.streams.cells import CellLayout, CellValues
 from kleene.engine.streams.results import result_order, value_columns
-from kleene.frames.identity import LANES
 from kleene.frames.numbers import to_arrow
 from kleene.frames.stream_columns import result_column, stream_result_schema
 from kleene.kernels import stream_instances as kernel
@@ -24,8 +22,6 @@ from kleene.kernels.identity import fold_singles
 from kleene.kernels.shared_nodes import Numbers
 from kleene.kernels.shared_results import count_queries, list_queries
 from kleene.kernels.shared_streams import SharedResults
-
-Hashes = npt.NDArray[np.uint64]
 
 
 class ResultShape(NamedTuple):
@@ -40,6 +36,25 @@ class FoundPairs(NamedTuple):
 
     counts: Ints  #      [result]: how many queries
     queries: Numbers  #  [pair]: those of each result, one result after the other
+
+
+class DistinctMatches(NamedTuple):
+    """Results that are the same match, whichever node they ended at, and the queries that have it."""
+
+    firsts: Ints  #     [match]: one of its results
+    queries: pa.Array  #  [match]: the list of their names
+
+
+def distinct_matches(content: Ints, pairs: FoundPairs, queries: StoredQueries) -> DistinctMatches:
+    """The matches that some query has; results with the same row of `content` are one."""
+    whole = np.ascontiguousarray(content).view(np.dtype((np.void, content.itemsize * content.shape[1]))).ravel()
+    _, firsts, match = np.unique(whole, return_index=True, return_inverse=True)
+    of_pairs = np.repeat(match, pairs.counts)
+    counts = np.bincount(of_pairs, minlength=len(firsts))
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))).astype(np.int32)
+    listed = queries.names(pairs.queries[np.lexsort((pairs.queries, of_pairs))])
+    lists, some = pa.ListArray.from_arrays(to_arrow(offsets), listed), np.flatnonzero(counts)
+    return DistinctMatches(firsts[some], lists.take(to_arrow(some)))
 
 
 def found_pairs(results: SharedResults, nodes: Numbers, following: Numbers, since: Ints) -> FoundPairs:
@@ -66,7 +81,7 @@ def match_rows(
     """
     known, attributes = value_columns(shape.query, columns, results.cells, results.states, shape.cells, values)
     rows = np.repeat(np.arange(len(results.nodes), dtype=np.int32), pairs.counts)
-    folds = np.array(LANES, np.uint64)[:, None] ^ digests(pairs.queries)[None, :]
+    folds = folds_of_queries(digests(pairs.queries))
     for place, column in enumerate([*known.values(), *attributes.values()], 1):
         fold_singles(folds, place, rows, column_hashes(pa.chunked_array([column])))
     order = result_order(results.cells[rows], folds)
@@ -88,18 +103,11 @@ def query_lists(
     queries: StoredQueries,
 ) -> pa.Table:
     """A row for each match that some query has, with the list of these; by end and start."""
-    # Queries that end at different nodes may have the same match.
     width = shape.cells.width
-    content = np.concatenate((results.cells[:, :width], results.states[:, :width]), axis=1)
-    whole = np.ascontiguousarray(content).view(np.dtype((np.void, content.itemsize * content.shape[1]))).ravel()
-    _, firsts, match = np.unique(whole, return_index=True, return_inverse=True)
-    of_pairs = np.repeat(match, pairs.counts)
-    counts = np.bincount(of_pairs, minlength=len(firsts))
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))).astype(np.int32)
-    listed = queries.names(pairs.queries[np.lexsort((pairs.queries, of_pairs))])
-    cells, states = results.cells[firsts], results.states[firsts]
+    content = np.concatenate((results.cells[:, :width], results.states[:, :width].astype(np.int64)), axis=1)
+    matches = distinct_matches(content, pairs, queries)
+    cells, states = results.cells[matches.firsts], results.states[matches.firsts]
     known, attributes = value_columns(shape.query, columns, cells, states, shape.cells, values)
     known |= {name: result_column(each, attributes) for name, each in shape.query.result_columns.items()}
-    table = pa.table({"queries": pa.ListArray.from_arrays(to_arrow(offsets), listed), **known})
-    some = np.flatnonzero(counts)
-    return taken_rows(table, some[np.lexsort((cells[some, kernel.START], cells[some, kernel.END]))])
+    table = pa.table({"queries": matches.queries, **known})
+    return taken_rows(table, np.lexsort((cells[:, kernel.START], cells[:, kernel.END])))

@@ -52,6 +52,14 @@ class SharedRun:
         arrays = (*self._instances.pool, *self._instances[1:], *self._results)
         return sum(int(array.nbytes) for array in arrays)
 
+    def oldest_event(self) -> int | None:
+        """The least number of an event that an instance of a line refers to; None: there is none."""
+        pool = self._instances.pool
+        waiting = np.flatnonzero(pool.at >= 0)
+        lines = waiting[self._nodes.shapes.of_lines[self._instances.shapes[waiting]]]
+        # The first cell of such an instance has its first event.
+        return int(pool.cells[lines, pool_kernel.FIRST_VALUE].min()) if len(lines) else None
+
     def advance(self, events: ComingEvents) -> Iterator[SharedResults]:
         """Take in events, and give results as they come."""
         self._fit()

@@ -11,13 +11,20 @@ import numpy as np
 from kleene.engine.executors.programs import depth_of
 from kleene.engine.query_sets.compiling import ALWAYS, TYPE, CompiledEdge, CompiledNode, ConstantPool
 from kleene.engine.query_sets.compiling import CompiledEntering as Entering
+from kleene.engine.streams.cells import CellLayout, Flags
 from kleene.kernels import shared_streams as kernel
 from kleene.kernels import stream_instances
 from kleene.kernels.expression import Ints
 from kleene.kernels.shared_nodes import LABEL, LABEL_COLUMNS, LABEL_EDGE, LABEL_MERGES, LABEL_NODE, LABEL_RANGED
+from kleene.optimize.streams.lines import EVENT
 from kleene.plan.program import NotCompilable, Program
 
 _COMPUTED = (stream_instances.COMPUTED_INT, stream_instances.COMPUTED_REAL)
+
+
+def holds_events(cells: CellLayout) -> bool:
+    """Whether cells begin with the number of an event: those of lines do."""
+    return next(iter(cells.kinds), ("", ""))[1] == EVENT
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,6 @@ class Shapes:
         self._numbers: dict[object, int] = {}
         self._nodes: list[list[int]] = [[0] * kernel.NODE_SHAPE_WIDTH]  # the root
         self._edges: list[list[int]] = []
-        self._edge_sets: list[int] = []
         self._keys: list[tuple[int, int]] = []
         self._assignments: list[tuple[int, int, int, int]] = []
         self._words: list[Ints] = []
@@ -50,6 +56,8 @@ class Shapes:
         self.results: list[CompiledNode] = []
         self._result_numbers: dict[object, int] = {}
         self._results_of: list[int] = [-1]
+        # [shape of nodes]: whether its instances are of lines, and hold the numbers of their events.
+        self._of_lines: list[bool] = [False]
         self.depth = 1
         self.width = stream_instances.FIRST_VALUE
         self._arrays: kernel.SharedShapes | None = None
@@ -93,7 +101,6 @@ class Shapes:
             row = [*self._edges[entering.edge]]
             row[kernel.ENTERS] = node
             self._edges.append(row)
-            self._edge_sets.append(entering.columns)
         return number
 
     def column(self, name: str) -> int:
@@ -117,12 +124,14 @@ class Shapes:
             constant += kind == kernel.OF_NODE
         row[kernel.KEYS_END] = len(self._keys)
         row[kernel.MOST] = 0 if node.has_most else -1
+        row[kernel.STAYS] = int(node.stays)
         programs = self._add_programs(node.pool)
         row[kernel.FILTER] = programs[0]
         row[kernel.REBIND] = -1 if node.rebind is None else self._add_compiled(node.rebind, programs[1:], -1)
         if node.rebind is not None:
             self._edges[-1][kernel.ENTERS] = len(self._nodes)
         self._nodes.append(row)
+        self._of_lines.append(holds_events(node.cells))
         if is_final:
             number = self._result_numbers.setdefault(node.key, len(self.results))
             self.results += [node] if number == len(self.results) else []
@@ -138,8 +147,7 @@ class Shapes:
 
     def _add_compiled(self, edge: CompiledEdge, programs: Sequence[int], columns: int) -> int:
         row = [0] * kernel.EDGE_SHAPE_WIDTH
-        row[kernel.TEST] = programs[0]
-        self._edge_sets.append(columns)
+        row[kernel.TEST], row[kernel.FOUND_BY] = programs[0], columns
         row[kernel.ASSIGNMENTS] = len(self._assignments)
         # By kind: in this order the processor foresees what comes next.
         for cell, kind, source, column in sorted(edge.assignments, key=lambda each: each[1]):
@@ -186,9 +194,14 @@ class Shapes:
         return np.array(self._results_of, np.int64)
 
     @property
+    def of_lines(self) -> Flags:
+        """[shape of nodes]: whether its instances are of lines, and hold the numbers of their events."""
+        return np.array(self._of_lines, np.bool_)
+
+    @property
     def edge_sets(self) -> Ints:
         """[shape of edges]: the set of columns by which they are looked up; −1 of those that lead back."""
-        return np.array(self._edge_sets, np.int64)
+        return np.ascontiguousarray(self.arrays.edges[:, kernel.FOUND_BY])
 
     @property
     def set_names(self) -> list[tuple[str, ...]]:

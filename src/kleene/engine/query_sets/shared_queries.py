@@ -3,42 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from kleene.algebra.cutting import cut
+from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.nodes import sources
 from kleene.algebra.query import BoundStreamQuery
 from kleene.codegen.value_kinds import FOREIGN
+from kleene.engine.engine import check_bounded
 from kleene.engine.intake.arrivals import Arrivals
 from kleene.engine.intake.columns import column_layout
 from kleene.engine.intake.strings import StringPool
+from kleene.engine.output.identity import Hashes
+from kleene.engine.output.returned import check_returns
 from kleene.engine.query_sets.compiling import Parameters, SharedCompiler
 from kleene.engine.query_sets.graph import QueryNodes, ShapedTemplate, moved_nodes
+from kleene.engine.query_sets.held_events import HeldEvents, NumberedRows
 from kleene.engine.query_sets.intake import SharedIntake, compared_by_class
 from kleene.engine.query_sets.lasting_arrays import give_back
-from kleene.engine.query_sets.results import FoundPairs, Hashes, ResultShape, found_pairs
+from kleene.engine.query_sets.line_results import line_lists, line_rows
+from kleene.engine.query_sets.results import FoundPairs, ResultShape, found_pairs, match_rows, query_lists
 from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.stored import ALWAYS_THERE, StoredQueries
+from kleene.engine.query_sets.template_rows import QueryFacts, RowMatches, RowQueries, RowRun
 from kleene.engine.readiness import uncompiled_if_few
-from kleene.engine.streams.cells import CellValues
+from kleene.engine.streams.cells import CellLayout, CellValues
 from kleene.engine.streams.compiling import EventLayout
-from kleene.engine.streams.engine import check_bounded
+from kleene.engine.streams.engine import check_bounded as check_bounded_stream
+from kleene.engine.streams.intake import Points
 from kleene.engine.streams.values import ValuePool
 from kleene.frames.identity import bytes_hash
 from kleene.frames.rows import BadRow
 from kleene.kernels.expression import Ints
 from kleene.kernels.shared_nodes import NODE_SHAPE, QUERY, Numbers
 from kleene.kernels.shared_streams import SharedResults
+from kleene.kernels.stream_instances import FIRST_VALUE
 from kleene.lang.format import format_declaration
 from kleene.lang.literals import Plain
 from kleene.optimize.streams.automaton import plan_stream
+from kleene.optimize.streams.lines import plan_line, result_identity, why_no_line
 from kleene.optimize.streams.sharing import SharedPlan, share
+from kleene.optimize.template_rows import template_rows
+from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
 from kleene.plan.program import NotCompilable
+from kleene.plan.settings import Settings
 from kleene.queries.templates import Template
 
 # So many queries are put in by uncompiled kernels.
@@ -49,42 +62,76 @@ _AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class SharedTemplate:
-    """A template that is ready to take in queries."""
+    """A template that is ready to take in queries.
+
+    classes   what its queries' digests say of the classes of the schema
+    runs_as   the nodes that its queries share, or how one engine runs them all
+    """
 
     number: int
     template: Template
-    bound: BoundStreamQuery
+    bound: BoundStreamQuery | BoundQuery
+    classes: bytes
+    runs_as: SharedNodes | RowQueries
+
+
+@dataclass(frozen=True, eq=False)
+class SharedNodes:
+    """The nodes of a template."""
+
     plan: SharedPlan
     shaped: ShapedTemplate
-    # What its queries' digests say of the classes of the schema.
-    classes: bytes
 
 
 @dataclass(frozen=True, eq=False)
 class SharedFound:
-    """Results of one shape, and the queries that they are of."""
+    """Results of one shape, and the queries that they are of.
 
-    shape: ResultShape
+    template   that of one of these
+    events     those that the results of lines refer to
+    """
+
+    template: SharedTemplate
+    cells: CellLayout
     results: SharedResults
     pairs: FoundPairs
+    events: NumberedRows | None = None
+
+    @property
+    def queries(self) -> Numbers:
+        """[query and result]: the number of the query."""
+        return self.pairs.queries
+
+
+Found = SharedFound | RowMatches
 
 
 class SharedQueries:
     """A set of standing queries over events with certain columns."""
 
-    def __init__(self, columns: pa.Schema, schema: Schema, *, merges: bool = True, rooms: bool = True) -> None:
+    def __init__(
+        self,
+        columns: pa.Schema,
+        schema: Schema,
+        settings: Settings | None = None,
+        *,
+        merges: bool = True,
+        rooms: bool = True,
+    ) -> None:
         """A set without queries.
 
         schema   what these columns mean
+        settings   of the engines of templates that are no lines
         merges   whether equal prefixes of queries become one
         rooms    whether instances wait by the values that their filters test
         """
-        self.columns, self.schema = columns, schema
+        self.columns, self.schema, self.settings = columns, schema, settings or Settings()
         self._merges, self._rooms = merges, rooms
         layout = column_layout(columns, columns.names)
         first = EventLayout(layout)
         others = [name for name, column in layout.items() if column.type in FOREIGN]
-        self.layout = EventLayout(layout, {name: first.end.place + 1 + at for at, name in enumerate(others)})
+        places = {name: first.end.place + 1 + at for at, name in enumerate(others)}
+        self.layout = EventLayout(layout, places, numbered=True)
         self.values = CellValues(StringPool(), ValuePool())
         self.queries = StoredQueries()
         self.nodes = QueryNodes(self.values.strings)
@@ -107,24 +154,48 @@ class SharedQueries:
         if known is not None:
             return known
         bound = template.query.bind(self.schema)
-        if not isinstance(bound, BoundStreamQuery):
-            raise NotCompilable("it is no expression of the stream algebra")
-        if bound.publish is not None:
-            raise NotCompilable("other queries may read the stream that it makes")
-        if len(cut(bound)) > 1:
-            raise NotCompilable("it is not linear-plus: a part of it is a stream of its own")
-        types = {name: column.type for name, column in self.layout.columns.items()}
-        shared = share(plan_stream(bound), types, rooms=self._rooms)
-        nodes = SharedCompiler(shared, self.columns, self.layout, rooms=self._rooms).nodes()
-        shaped = self.nodes.shaped(nodes)
+        if isinstance(bound, BoundEqlQuery):
+            raise NotCompilable("it is in EQL")
+        rows = self._rows_of(bound, template) if isinstance(bound, BoundQuery) else None
+        runs_as: SharedNodes | RowQueries
+        if rows is not None:
+            runs_as = rows
+        else:
+            shared = self._shared_plan(bound)
+            nodes = SharedCompiler(shared, self.columns, self.layout, rooms=self._rooms).nodes()
+            runs_as = SharedNodes(shared, self.nodes.shaped(nodes))
         number = self.queries.new_template(len(template.parameters))
-        compiled = SharedTemplate(number, template, bound, shared, shaped, self._classes(bound))
+        compiled = SharedTemplate(number, template, bound, self._classes(bound), runs_as)
         self._templates[number] = self._numbers[template] = compiled
         self._unchecked.add(number)
         return compiled
 
-    def _classes(self, bound: BoundStreamQuery) -> bytes:
-        named = {source.event_class.name for source in sources(bound.root)}
+    def _rows_of(self, query: BoundQuery, template: Template) -> RowQueries | None:
+        """How one engine runs all queries of a template; None: they are lines, which have nodes."""
+        reason = why_no_line(query)
+        if reason is None:
+            return None
+        rows = template_rows(query, dict(template.parameters))
+        return RowQueries(query, rows, reason, self.columns, self.layout, self.values)
+
+    def _shared_plan(self, bound: BoundStreamQuery | BoundQuery) -> SharedPlan:
+        types = {name: column.type for name, column in self.layout.columns.items()}
+        if isinstance(bound, BoundQuery):
+            check_returns(bound, self.columns)
+            identity = result_identity(bound, self.columns.names)
+            return share(plan_line(bound), types, rooms=self._rooms, results=identity)
+        if bound.publish is not None:
+            raise NotCompilable("other queries may read the stream that it makes")
+        if len(cut(bound)) > 1:
+            raise NotCompilable("it is not linear-plus: a part of it is a stream of its own")
+        return share(plan_stream(bound), types, rooms=self._rooms)
+
+    def _classes(self, bound: BoundStreamQuery | BoundQuery) -> bytes:
+        """What the digests of its queries say of the classes of the schema."""
+        if isinstance(bound, BoundQuery):
+            named = {each.name for component in bound.components for each in component.classes}
+        else:
+            named = {source.event_class.name for source in sources(bound.root)}
         declared = [self.schema.classes[name] for name in sorted(named) if name in self.schema.classes]
         return b"".join(b"\0" + format_declaration(each).encode() for each in declared)
 
@@ -143,9 +214,9 @@ class SharedQueries:
         since    the moment from which on they live
         """
         order = np.arange(len(numbers))
-        if len(numbers) > FEW_QUERIES:
+        if len(numbers) > FEW_QUERIES and isinstance(template.runs_as, SharedNodes):
             # Nodes of the same values stand side by side, as edges of one bucket do.
-            first = template.shaped.nodes[0].entering[0]
+            first = template.runs_as.shaped.nodes[0].entering[0]
             tested, _ = first.tested(_parameters(template, values, slice(None)), self.values.strings)
             order = np.lexsort(tested.T[::-1]) if tested.shape[1] else order
         for begin in range(0, len(numbers), _AT_ONCE):
@@ -160,14 +231,22 @@ class SharedQueries:
             self.nodes.freeze_if_many()
 
     def _add(self, template: SharedTemplate, given: Parameters, numbers: Ints, since: int | Ints) -> None:
+        ended = np.zeros(len(numbers), np.int32)
         with uncompiled_if_few(len(numbers), FEW_QUERIES, SharedPlan):
-            ended = self.nodes.add(template.shaped, given, numbers, merges=self._merges)
+            if isinstance(template.runs_as, RowQueries):
+                template.runs_as.add(numbers, given)
+            else:
+                ended = self.nodes.add(template.runs_as.shaped, given, numbers, merges=self._merges)
         listed = [given.cells(name) for name, _ in template.template.parameters]
         constants = np.stack(listed, axis=1) if listed else np.zeros((len(numbers), 0), np.int64)
         self.queries.put(numbers, template.number, constants, ended, since)
 
     def remove(self, number: int) -> None:
-        self.nodes.remove(number, int(self.queries.node[number]))
+        runs_as = self.template_of(number).runs_as
+        if isinstance(runs_as, RowQueries):
+            runs_as.remove(number)
+        else:
+            self.nodes.remove(number, int(self.queries.node[number]))
         self.queries.remove(number)
         self.removals += 1
 
@@ -187,6 +266,10 @@ class SharedQueries:
                 for place, (name, kind) in enumerate(template.template.parameters)
             }
             numbers, _ = self.queries.reserve(queries.names(mine))
+            if isinstance(template.runs_as, RowQueries):
+                template.runs_as.renumber(mine, numbers)
+                self.queries.put(numbers, number, rows, np.zeros(len(mine), np.int32), queries.since[mine])
+                continue
             self.add(template, values, numbers, queries.since[mine])
             ended.append(queries.node[mine])
             renewed.append(self.queries.node[numbers])
@@ -199,7 +282,11 @@ class SharedQueries:
 
     def text_of(self, template: int) -> str:
         """A template on one line."""
-        return self._templates[template].template.query.canonical
+        return " ".join(self._templates[template].template.query.canonical.split("\n"))
+
+    def why_no_nodes(self, template: SharedTemplate) -> str | None:
+        """Why an engine runs the queries of a template; None: they have nodes."""
+        return template.runs_as.why_no_nodes if isinstance(template.runs_as, RowQueries) else None
 
     def constants_of(self, number: int) -> list[Plain]:
         """The constants of a query."""
@@ -217,7 +304,11 @@ class SharedQueries:
                 constants.append(bool(cell) if kind is ValueType.BOOL else int(cell))
         return constants
 
-    def digests(self, numbers: Numbers) -> Hashes:
+    def facts(self, template: int) -> QueryFacts:
+        """What is asked of queries of a template by their numbers."""
+        return QueryFacts(lambda numbers: self.queries.rows_of(template, numbers), self.digests)
+
+    def digests(self, numbers: Numbers | Ints) -> Hashes:
         """The hashes that identify queries in match ids; each is computed once."""
         queries = self.queries
         distinct = np.unique(numbers)
@@ -227,18 +318,53 @@ class SharedQueries:
             queries.digest[number] = bytes_hash(digest)
         return queries.digest[numbers]
 
+    def table_of(self, found: SharedFound | RowMatches, *, lists: bool) -> pa.Table:
+        """Results as a table: a row for each query and match, or a row for each match with the list of its queries."""
+        if isinstance(found, RowMatches):
+            names, table = self.queries.names(found.queries), found.table
+            if not lists:
+                return table.set_column(table.column_names.index("query"), "query", names)
+            each = pa.ListArray.from_arrays(pa.array(np.arange(len(names) + 1, dtype=np.int32)), names)
+            return table.drop_columns(["match_id", "query"]).add_column(0, "queries", each)
+        query, results, pairs, values = found.template.bound, found.results, found.pairs, self.values
+        if isinstance(query, BoundQuery):
+            assert found.events is not None, "results of lines come with their events"
+            if lists:
+                return line_lists(query, found.events, results, pairs, values.strings, self.queries)
+            return line_rows(query, found.events, results, pairs, values.strings, self.queries, self.digests)
+        shape = ResultShape(query, found.cells)
+        if lists:
+            return query_lists(shape, self.columns, results, pairs, values, self.queries)
+        return match_rows(shape, self.columns, results, pairs, values, self.queries, self.digests)
+
     # Events
 
     def check_bounded(self) -> None:
         """Refuse queries for which instances could wait for ever on a stream."""
         for number in sorted(self._unchecked):
-            check_bounded(self._templates[number].plan.whole)
+            template = self._templates[number]
+            if isinstance(template.runs_as, RowQueries):
+                template.runs_as.check_bounded()
+            elif isinstance(template.bound, BoundQuery):
+                check_bounded(template.bound, has_negated_end=False)
+            else:
+                check_bounded_stream(template.bound, template.runs_as.plan.whole)
             self._unchecked.discard(number)
 
     @property
     def plans(self) -> list[SharedPlan]:
         """How queries run: one plan is enough to tell which kernels are needed."""
-        return [each.plan for each in self._templates.values()][:1]
+        return [each.plan for each in self._node_templates][:1]
+
+    @property
+    def _node_templates(self) -> Iterator[SharedNodes]:
+        return (each.runs_as for each in self._templates.values() if isinstance(each.runs_as, SharedNodes))
+
+    @property
+    def row_templates(self) -> dict[int, RowQueries]:
+        """The templates that are no lines, by number."""
+        listed = ((number, each.runs_as) for number, each in self._templates.items())
+        return {number: runs_as for number, runs_as in listed if isinstance(runs_as, RowQueries)}
 
     def stream(self, *, lives: bool = True) -> SharedStream:
         """A run over events, which has seen none; `lives`: queries that come later have no results from before."""
@@ -247,13 +373,14 @@ class SharedQueries:
     @property
     def intake(self) -> SharedIntake:
         atoms = tuple(self.nodes.shapes.columns)
-        classes = {source for each in self._templates.values() for source in sources(each.bound.root)}
+        classes = {formula.source for each in self._node_templates for formula in each.plan.plan.formulas}
         return SharedIntake(self.schema, self.layout, atoms, compared_by_class(classes, atoms))
 
     @property
     def nbytes(self) -> int:
         """The bytes of queries, nodes and edges, without those of events."""
-        return self.queries.nbytes + self.nodes.nbytes
+        rows = sum(each.index.nbytes for each in self.row_templates.values())
+        return self.queries.nbytes + self.nodes.nbytes + rows
 
 
 class SharedStream:
@@ -263,6 +390,8 @@ class SharedStream:
         self._shared, self._lives = shared, lives
         self._arrivals = Arrivals(shared.schema)
         self.run = SharedRun(shared.nodes, shared.values)
+        self._events = HeldEvents()
+        self._row_runs: dict[int, RowRun] = {}
         # Those that the instances know of.
         self._removals = shared.removals
 
@@ -271,17 +400,23 @@ class SharedStream:
         """The moment from which on a query lives that comes now: nothing that ends earlier is still to come."""
         return ALWAYS_THERE if self._arrivals.watermark is None else self._arrivals.watermark
 
-    def process(self, batch: pa.Table, watermark: int | None) -> tuple[list[SharedFound], list[BadRow], pa.Table]:
+    @property
+    def state_bytes(self) -> int:
+        """The bytes of what waits."""
+        rows = sum(each.state_bytes for each in self._row_runs.values())
+        return self.run.state_bytes + self._events.nbytes + rows
+
+    def process(self, batch: pa.Table, watermark: int | None) -> tuple[list[Found], list[BadRow], pa.Table]:
         """Take in a batch, and match the events that the watermark has passed; bad rows and late events beside."""
         bad, late = self._arrivals.add(batch)
         return ([] if watermark is None else self._match(watermark)), bad, late
 
-    def finish(self, batch: pa.Table) -> tuple[list[SharedFound], list[BadRow], pa.Table]:
+    def finish(self, batch: pa.Table) -> tuple[list[Found], list[BadRow], pa.Table]:
         """Take in the last batch, which ends time."""
         bad, late = self._arrivals.add(batch)
         return self._match(None), bad, late
 
-    def _match(self, watermark: int | None) -> list[SharedFound]:
+    def _match(self, watermark: int | None) -> list[Found]:
         table = self._arrivals.settled(watermark)
         if table is None:
             return []
@@ -290,12 +425,38 @@ class SharedStream:
             self.run.expire(ALWAYS_THERE)
             self._removals = self._shared.removals
         found: list[SharedFound] = []
-        for events in self._shared.intake.events(table, self._shared.values):
+        intake = self._shared.intake
+        rows, points = intake.ordered(table)
+        first = self._events.end
+        self._events.add(rows, points)
+        for events in intake.events(rows, points, self._shared.values, first):
             for results in self.run.advance(events):
                 found += self._found(results)
         if self._arrivals.watermark is not None:
             self.run.expire(self._arrivals.watermark)
-        return found
+        found = self._with_events(found)
+        oldest = self.run.oldest_event()
+        self._events.drop_before(self._events.end if oldest is None else oldest)
+        passed = None if watermark is None else self._arrivals.watermark
+        return [*found, *self._of_rows(rows, points, passed)]
+
+    def _of_rows(self, rows: pa.Table, points: Points, watermark: int | None) -> Iterator[RowMatches]:
+        """The matches of templates that are no lines."""
+        shared = self._shared
+        facts = shared.facts
+        for number, queries in shared.row_templates.items():
+            if number not in self._row_runs:
+                self._row_runs[number] = RowRun(queries, shared.settings)
+            yield from self._row_runs[number].match(rows, points, watermark, facts(number))
+
+    def _with_events(self, found: list[SharedFound]) -> list[SharedFound]:
+        """The same with the events of lines."""
+        of_lines = [isinstance(each.template.bound, BoundQuery) and len(each.pairs.queries) > 0 for each in found]
+        if not any(of_lines):
+            return found
+        firsts = (each.results.cells[:, FIRST_VALUE].min() for each, line in zip(found, of_lines, strict=True) if line)
+        events = self._events.from_number(int(min(firsts)))
+        return [replace(each, events=events) if line else each for each, line in zip(found, of_lines, strict=True)]
 
     def _found(self, results: SharedResults) -> Iterator[SharedFound]:
         """Results by their shape."""
@@ -305,8 +466,8 @@ class SharedStream:
         for number in np.unique(shapes).tolist():
             own = SharedResults(*(array[shapes == number] for array in results))
             pairs = found_pairs(own, nodes.node_table, nodes.following, since)
-            query = self._shared.template_of(int(nodes.node_table[own.nodes[0], QUERY])).bound
-            yield SharedFound(ResultShape(query, nodes.shapes.results[number].cells), own, pairs)
+            template = self._shared.template_of(int(nodes.node_table[own.nodes[0], QUERY]))
+            yield SharedFound(template, nodes.shapes.results[number].cells, own, pairs)
 
 
 def _parameters(template: SharedTemplate, values: Mapping[str, np.ndarray], rows: slice | Ints) -> Parameters:

@@ -21,11 +21,12 @@ from kleene.kernels.expression import Ints
 from kleene.kernels.timeline import LATEST
 from kleene.optimize.streams.automaton import columns_used
 from kleene.optimize.streams.keys import equality
+from kleene.optimize.streams.lines import EVENT
 from kleene.pattern.expressions import Attribute, Clause, Value, Which
 from kleene.pattern.types import ValueType
 from kleene.plan.layout import Column
 from kleene.plan.program import NotCompilable, Program
-from kleene.plan.streams import FINAL, START, StreamEdge, StreamPlan, WaitingState
+from kleene.plan.streams import FINAL, START, EventAutomaton, StreamEdge, StreamPlan, WaitingState
 
 # A bit for each formula that takes an event.
 MOST_FORMULAS = 64
@@ -39,12 +40,14 @@ class EventLayout:
     columns      by name, as `ColumnStore` has them
     others       the places among the integers of codes for values that no array holds
     bits         for reals by which instances are looked up: the places of their bits, with the columns of their states
+    numbered     whether events have numbers
     start, end   the moments of an event
     """
 
     columns: dict[str, Column]
     others: dict[str, int] = field(default_factory=dict)
     bits: dict[str, Column] = field(default_factory=dict)
+    numbered: bool = False
 
     @property
     def _ints(self) -> int:
@@ -59,9 +62,13 @@ class EventLayout:
         return Column(len(self.columns), self._ints + 1, ValueType.INT)
 
     @property
+    def number(self) -> Column:
+        return Column(self.end.index, self.end.place + 1 + len(self.others) + len(self.bits), ValueType.INT)
+
+    @property
     def spare(self) -> tuple[int, int]:
         """How many rows of integers and of states there are besides those of the columns."""
-        return 2 + len(self.others) + len(self.bits), 1 + len(self.bits)
+        return 2 + len(self.others) + len(self.bits) + self.numbered, 1 + len(self.bits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,21 +111,19 @@ def compile_stream(plan: StreamPlan, columns: pa.Schema) -> CompiledStream:
     """Compile a plan for events with these columns; `NotCompilable` when only the reference evaluator can run it."""
     if len(plan.formulas) > MOST_FORMULAS:
         raise NotCompilable(f"more than {MOST_FORMULAS} ways to take an event")
-    return StreamCompiler(plan, columns).compiled()
+    return StreamCompiler(plan, columns, _event_layout(plan, columns)).compiled(plan)
 
 
 class StreamCompiler:
-    def __init__(self, plan: StreamPlan, columns: pa.Schema, events: EventLayout | None = None) -> None:
-        self._plan, self._columns = plan, columns
-        self._events = events or _event_layout(plan, columns)
+    def __init__(self, automaton: EventAutomaton, columns: pa.Schema, events: EventLayout) -> None:
+        self._plan, self._columns, self._events = automaton, columns, events
         self._cells: list[CellLayout] = []
         self._programs: list[Program] = []
         self._edges: list[list[int]] = []
         self._assignments: list[tuple[int, int, int, int]] = []
         self._keys: list[tuple[int, int, int, int]] = []
 
-    def compiled(self) -> CompiledStream:
-        plan = self._plan
+    def compiled(self, plan: StreamPlan) -> CompiledStream:
         self._lay_out_cells()
         formulas = [
             compile_condition(formula.condition, self._layout({}, number))
@@ -153,8 +158,12 @@ class StreamCompiler:
 
     def _layout(self, cells: Mapping[AttributeName, Column], formula: int) -> StreamLayout:
         """Where programs find what they read, of an instance with these cells and of an event of a formula."""
-        own = self._plan.formulas[formula].source.columns
-        brought = {name: self._events.columns[column] for name, column in own if column in self._events.columns}
+        source = self._plan.formulas[formula].source
+        brought = {
+            name: self._events.columns[column] for name, column in source.columns if column in self._events.columns
+        }
+        if self._events.numbered:
+            brought[source.id, EVENT] = self._events.number
         return StreamLayout(cells=cells, brought=brought, start=self._events.start, end=self._events.end)
 
     def _edge_layout(self, edge: StreamEdge) -> StreamLayout:

@@ -31,7 +31,7 @@ from kleene.optimize.streams.bounds import unbounded_state
 from kleene.pattern.schema import is_private
 from kleene.plan.program import NotCompilable
 from kleene.plan.settings import Settings
-from kleene.plan.streams import StreamPlan
+from kleene.plan.streams import EventAutomaton, StreamPlan
 from kleene.queries.meaning import meaning_of
 
 # Strings that no instance holds are dropped when there are more of them than of the others, and at least so many.
@@ -170,7 +170,7 @@ class StreamEngine(AlgebraEngine):
         return None if self._pool is None else self._pool.counts
 
     def check_bounded(self) -> None:
-        check_bounded(self.plan)
+        check_bounded(self.query, self.plan)
 
     # State
 
@@ -198,7 +198,7 @@ class StreamEngine(AlgebraEngine):
         return engine
 
 
-def check_bounded(plan: StreamPlan) -> None:
+def check_bounded(query: BoundStreamQuery, plan: EventAutomaton) -> None:
     """Refuse an expression whose instances could wait for ever on a stream (semantics §4 CESAR, Ends)."""
     state = unbounded_state(plan)
     if state is None:
@@ -206,10 +206,10 @@ def check_bounded(plan: StreamPlan) -> None:
     source = plan.formulas[state.formula].source
     error = UnboundedState(
         f"what waits for {'this part' if is_private(source.id) else f'`{source.id}`'} may wait for ever",
-        plan.query.place_of(source),
+        query.place_of(source),
         hint="bound its duration, such as `… AND DUR <= 100` in the condition of `;` or μ, or set a budget:"
         " Settings(budget=Budget(state_bytes=…))",
     )
-    if plan.query.written is not None:
-        error.locate(plan.query.written.text, plan.query.written.origin)
+    if query.written is not None:
+        error.locate(query.written.text, query.written.origin)
     raise error

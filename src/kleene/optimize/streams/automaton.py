@@ -105,10 +105,11 @@ class _Builder:
         new = {old: number for number, old in enumerate(used)}
         formulas = list(self.formulas)
         return StreamPlan(
-            query,
             tuple(formulas[number] for number in used),
             tuple(replace(state, formula=new[state.formula]) for state in self.states),
             tuple(replace(edge, formula=new[edge.formula]) for edge in self.edges),
+            query.root.schema,
+            query,
         )
 
     def entering(self, node: Node) -> list[_Entering]:
@@ -146,7 +147,7 @@ class _Builder:
         own = {name: Attribute(*_overwritten(name), kind) for name, kind in schema.attributes}
         leaving = _Entering(len(self.states), formula, {**own, **brought}).typed(composite)
         tested = leaving.filtered(condition).condition
-        alone = [clause for clause in tested if _is_of_event(clause)]
+        alone = [clause for clause in tested if is_of_event(clause)]
         waited_for = tuple(clause for clause in tested if clause not in alone)
         formula = self._joined(formula, alone)
         leaving = replace(leaving, formula=formula)
@@ -180,7 +181,7 @@ class _Builder:
         return self.formulas.setdefault(formula, len(self.formulas))
 
 
-def _is_of_event(clause: Clause) -> bool:
+def is_of_event(clause: Clause) -> bool:
     """Whether a clause speaks of the newest event alone."""
     if any(isinstance(each, Elapsed) and not each.of_event for each in parts(clause)):
         return False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kleene.plan.streams import StreamPlan, WaitingState
+from kleene.plan.streams import EventAutomaton, WaitingState
 
 
-def unbounded_state(plan: StreamPlan) -> WaitingState | None:
+def unbounded_state(plan: EventAutomaton) -> WaitingState | None:
     """A state at which instances could gather for ever; None: there is none.
 
     At a state that takes any next event, an instance is gone with the next event of the kind that makes instances
@@ -17,7 +17,7 @@ def unbounded_state(plan: StreamPlan) -> WaitingState | None:
     return None
 
 
-def _takes_any(plan: StreamPlan, number: int, state: WaitingState) -> bool:
+def _takes_any(plan: EventAutomaton, number: int, state: WaitingState) -> bool:
     formula = plan.formulas[state.formula]
     event_class = formula.source.event_class
     if state.condition or formula.condition or event_class.predicate:

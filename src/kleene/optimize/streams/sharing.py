@@ -27,7 +27,7 @@ from kleene.pattern.expressions import (
 )
 from kleene.pattern.rewriting import rewritten
 from kleene.pattern.types import ValueType
-from kleene.plan.streams import FINAL, START, InputFormula, StreamEdge, StreamPlan
+from kleene.plan.streams import FINAL, START, EventAutomaton, InputFormula, StreamEdge
 
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NUMBERS = frozenset({ValueType.INT, ValueType.FLOAT})
@@ -88,14 +88,16 @@ class NodeLabel:
 class SharedPlan:
     """A plan without what is looked up, and that.
 
-    plan    its conditions are what programs are left to test
-    nodes   one for each state, then for results: edges lead to later ones
-    whole   the plan with all its conditions, whose states say whether time frees what waits there
+    plan      its conditions are what programs are left to test
+    nodes     one for each state, then for results: edges lead to later ones
+    whole     the plan with all its conditions, whose states say whether time frees what waits there
+    results   what tells results apart besides their attributes
     """
 
-    plan: StreamPlan
+    plan: EventAutomaton
     nodes: tuple[NodeLabel, ...]
-    whole: StreamPlan
+    whole: EventAutomaton
+    results: object = None
 
     @property
     def alternatives(self) -> tuple[SharedPlan, ...]:
@@ -103,10 +105,13 @@ class SharedPlan:
         return (self,)
 
 
-def share(plan: StreamPlan, types: Mapping[str, ValueType], *, rooms: bool = True) -> SharedPlan:
+def share(
+    plan: EventAutomaton, types: Mapping[str, ValueType], *, rooms: bool = True, results: object = None
+) -> SharedPlan:
     """Split the conditions of a plan over events whose columns have these types.
 
-    rooms   whether instances wait by the values that filters test; otherwise every event looks at all of them
+    rooms     whether instances wait by the values that filters test; otherwise every event looks at all of them
+    results   what tells results apart besides their attributes
     """
     sources: dict[InputFormula, int] = {}
 
@@ -122,7 +127,8 @@ def share(plan: StreamPlan, types: Mapping[str, ValueType], *, rooms: bool = Tru
         split = _Split.of(formula.condition if starts else edge.condition, columns, types)
         rest = ordered(edge.condition)
         if starts or edge.source != edge.target:
-            source = formula.source if starts else None
+            seen_to = not starts and formula.source == plan.formulas[plan.states[edge.source].formula].source
+            source = None if seen_to else formula.source
             labels[number] = [EdgeLabel(number, source, *each) for each in split.alternatives(columns, types)]
             rest = split.rest
         edges.append(replace(edge, formula=plain(edge.formula), condition=rest))
@@ -138,14 +144,14 @@ def share(plan: StreamPlan, types: Mapping[str, ValueType], *, rooms: bool = Tru
         )
         nodes.append(NodeLabel(number, formula.source, split.equalities, lengths, _entering(plan, number, labels)))
     nodes.append(NodeLabel(FINAL, None, (), (), _entering(plan, FINAL, labels)))
-    reduced = StreamPlan(plan.query, tuple(sources), tuple(states), tuple(edges))
+    reduced = replace(plan, formulas=tuple(sources), states=tuple(states), edges=tuple(edges))
     bounded = tuple(
         replace(state, most=0 if lengths else None) for state, lengths in zip(plan.states, all_lengths, strict=True)
     )
-    return SharedPlan(reduced, tuple(nodes), replace(plan, states=bounded))
+    return SharedPlan(reduced, tuple(nodes), replace(plan, states=bounded), results)
 
 
-def _entering(plan: StreamPlan, state: int, labels: Mapping[int, list[EdgeLabel]]) -> tuple[EdgeLabel, ...]:
+def _entering(plan: EventAutomaton, state: int, labels: Mapping[int, list[EdgeLabel]]) -> tuple[EdgeLabel, ...]:
     numbers = [number for number, edge in enumerate(plan.edges) if edge.target == state and number in labels]
     return tuple(label for number in numbers for label in labels[number])
 
@@ -241,7 +247,7 @@ def chosen_atoms(
 # Lengths of time -----------------------------------------------------------------------------------------------------
 
 
-def _lengths(plan: StreamPlan) -> list[tuple[Clause, ...]]:
+def _lengths(plan: EventAutomaton) -> list[tuple[Clause, ...]]:
     """[state]: the clauses that say how long a composite event may last there.
 
     Those of its own filter; without any, those further on, since what is too long for them later is too long already.

@@ -1,0 +1,75 @@
+"""What lines of a set found, as tables: their results are numbers of events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.strings import StringPool
+from kleene.engine.output.identity import Hashes
+from kleene.engine.output.matches import Matches
+from kleene.engine.output.ordering import in_order
+from kleene.engine.output.returned import columns_returned
+from kleene.engine.output.tables import MatchOwners, match_table
+from kleene.engine.query_sets.held_events import NumberedRows
+from kleene.engine.query_sets.results import FoundPairs, distinct_matches
+from kleene.engine.query_sets.stored import StoredQueries
+from kleene.kernels.expression import Ints
+from kleene.kernels.shared_nodes import Numbers
+from kleene.kernels.shared_streams import SharedResults
+from kleene.kernels.stream_instances import FIRST_VALUE
+from kleene.pattern.query import BoundQuery
+
+
+def line_rows(
+    query: BoundQuery,
+    events: NumberedRows,
+    results: SharedResults,
+    pairs: FoundPairs,
+    strings: StringPool,
+    queries: StoredQueries,
+    digests: Callable[[Numbers], Hashes],
+) -> pa.Table:
+    """A row for each query and match, as the query has it by itself; `query` is one of those that have them.
+
+    digests   the hashes that identify queries in match ids
+    """
+    numbers = np.repeat(_numbers(query, events, results), pairs.counts, axis=0)
+    owners = MatchOwners(queries.names(pairs.queries), digests(pairs.queries))
+    return _table(query, events, _matches(numbers), strings, owners)
+
+
+def line_lists(
+    query: BoundQuery,
+    events: NumberedRows,
+    results: SharedResults,
+    pairs: FoundPairs,
+    strings: StringPool,
+    queries: StoredQueries,
+) -> pa.Table:
+    """A row for each match that some query has, with the list of these."""
+    numbers = _numbers(query, events, results)
+    distinct = distinct_matches(numbers, pairs, queries)
+    matches = _matches(numbers[distinct.firsts])
+    order = in_order(matches, events.spans).order
+    table = _table(query, events, matches.take(order), strings, None).drop_columns(["match_id", "query"])
+    return table.add_column(0, "queries", distinct.queries.take(pa.array(order)))
+
+
+def _table(
+    query: BoundQuery, events: NumberedRows, matches: Matches, strings: StringPool, owners: MatchOwners | None
+) -> pa.Table:
+    store = ColumnStore.from_table(events.rows, columns_returned(query), query.schema, strings)
+    return match_table(query, events.rows, events.spans, matches, store, strings, owners)
+
+
+def _numbers(query: BoundQuery, events: NumberedRows, results: SharedResults) -> Ints:
+    """[result, place]: the rows of its events."""
+    return results.cells[:, FIRST_VALUE : FIRST_VALUE + len(query.positives)] - events.first
+
+
+def _matches(numbers: Ints) -> Matches:
+    return Matches.of_rows(numbers, np.arange(numbers.shape[1], dtype=np.uint8))
