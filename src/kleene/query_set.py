@@ -230,8 +230,9 @@ class QuerySet:
             lines.append(f"nodes       {levels} after one event, after two, …")
             for columns, number in sorted(shared.nodes.access_paths.items(), key=lambda path: (-path[1], path[0])):
                 lines.append(f"edges       {number:,} by {self._columns_shown(columns)}")
-            for columns in shared.nodes.shapes.room_names:
-                lines.append(f"waiting     by {self._columns_shown(columns)}")
+            for columns, order in shared.nodes.shapes.room_names:
+                sorted_by = f", in order of {order}" if order else ""
+                lines.append(f"waiting     by {self._columns_shown(columns)}{sorted_by}")
         for number in np.argsort(-counts, kind="stable")[:_SHOWN].tolist():
             if counts[number]:
                 lines.append(f"template    {counts[number]:,} × {shared.text_of(number)}")

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from kleene.engine.query_sets.shared_queries import SharedFound
 from kleene.errors import UnboundedState
+from kleene.kernels import shared_streams as kernel
 from kleene.plan.settings import Budget, Settings
 from kleene.query_set import QuerySet, SetOutputs
 
@@ -103,6 +105,21 @@ def test_a_pattern_without_a_window_is_refused_on_a_stream() -> None:
         assert rules.match(SOME, results="counts").counts.num_rows == 1
         with pytest.raises(UnboundedState, match="without WITHIN"):
             rules.process(SOME, watermark=10)
+
+
+@pytest.mark.parametrize("condition", ["b.x > a.x", "b.x >= a.x", "a.x > b.x", "b.x <= a.x", "b.x > 250", "b.x <= 150"])
+def test_what_waits_for_a_bound_is_not_looked_at_before(condition: str) -> None:
+    """Hundreds of instances wait, most with bounds of their own; an event looks at those that it serves."""
+    table = events(*[("A", 1, x) for x in range(100, 400)], *[("B", 1, x) for x in (250, 180, 300, 120, 399, 400, 1)])
+    text = f"PATTERN SEQ(A a, B b) WHERE skip_till_next_match {{ {condition} }} WITHIN 2000"
+    rules = QuerySet(EVENTS)
+    rules.add(text, name="a")
+    assert "waiting     by type, in order of x" in rules.explain()
+    stream = rules._shared.stream(lives=False)
+    (found,) = stream.finish(table)[0]
+    assert isinstance(found, SharedFound)
+    assert len(found.queries) == kleene.match(table, text).num_rows > 0
+    assert stream.run.counters[kernel.TOUCHED] == len(found.queries)
 
 
 # One engine for a template -------------------------------------------------------------------------------------------

@@ -15,6 +15,13 @@ from kleene.kernels import opcodes as op
 from kleene.kernels.expression import Bytes, Code, Ints, ProgramScope, Reals, holds
 from kleene.kernels.identity import mix
 from kleene.kernels.jit import borrowed, compiled, inlined, step
+from kleene.kernels.ordered_rooms import (
+    OrderedRooms,
+    enter_in_order,
+    first_in_order,
+    leave_order,
+    next_in_order,
+)
 from kleene.kernels.shared_nodes import (
     ACCESSES,
     COLUMN_SET,
@@ -77,18 +84,26 @@ from kleene.kernels.stream_instances import (
     put_real,
     undo,
 )
+from kleene.kernels.timeline import LATEST
 
-# Columns of the shape of a node: how many cells its instances have, whether they are results, the set of columns by
-# which instances are found, where the sources of these values begin and end, the test of the filter edge, the shape
+# Columns of the shape of a node: how many cells its instances have, whether they are results, the kind of room where
+# instances wait, where the sources of these values begin and end, the test of the filter edge, the shape
 # of the rebind edge (−1: there is none), which of its constants says how long a composite event may last (−1: any
-# time), and whether instances go on waiting where an event has served them.
-WIDTH, IS_FINAL, ROOM, KEYS, KEYS_END, FILTER, REBIND, MOST, STAYS, NODE_SHAPE_WIDTH = range(10)
+# time), whether instances go on waiting where an event has served them, and, where they wait in the order of a bound,
+# what they have it from (−1: they do not), which constant or cell that is, and whether an event's value must be beyond.
+WIDTH, IS_FINAL, ROOM, KEYS, KEYS_END, FILTER, REBIND, MOST, STAYS, BOUND, BOUND_PLACE, BEYOND, NODE_SHAPE_WIDTH = (
+    range(13)
+)
+
+# Columns of a kind of room: the set of columns by which instances are found, the column that is compared with their
+# bounds (−1: they wait in no order), and whether it must be less than these.
+BY, ORDERED_BY, LESS, ROOM_KIND_WIDTH = range(4)
 
 # Columns of the shape of an edge: its test, where its assignments begin and end, the shape of the node it enters, and
 # the set of columns by which it is looked up (−1: it leads back).
 TEST, ASSIGNMENTS, ASSIGNMENTS_END, ENTERS, FOUND_BY, EDGE_SHAPE_WIDTH = range(6)
 
-# Where an instance has a value of its room from: a constant of its node, a cell, or a cell that holds a real.
+# Where an instance has a value of its room from, or its bound: a constant of its node, a cell, or a cell with a real.
 OF_NODE, OF_CELL, OF_REAL_CELL = range(3)
 
 # What is counted: edges that were looked at in the index and those that fired, rooms opened, instances looked at,
@@ -110,7 +125,7 @@ class SharedShapes(NamedTuple):
     parts: Ints  #        [program, 6]: where its words, integers and reals begin and end, the latter by constant
     columns: Ints  #      [place]: the columns of sets, one set after the other
     sets: Ints  #         [set + 1]: where each set begins
-    rooms: Ints  #        [room]: the sets by which instances wait
+    rooms: Ints  #        [kind of room, ROOM_KIND_WIDTH]
 
 
 class AtomColumns(NamedTuple):
@@ -133,8 +148,9 @@ class SharedInstances(NamedTuple):
     noted: Ints  #    [place, 2]: steps and the nodes where they made instances, by a hash of the node
     visits: Numbers  # [visit]: whose edges an event traverses: −1 for the root, instances that it serves
     looked_up: Ints  # [visit, 3]: the first access of the node, the first edge of its bucket, and the hash
-    occupied: Ints  # [set]: how many instances wait by a set of columns
+    occupied: Ints  # [kind of room]: how many instances wait
     counters: Ints  # [COUNTERS]
+    ordered: OrderedRooms
 
 
 class SharedResults(NamedTuple):
@@ -227,22 +243,32 @@ def _open_rooms(
     values, known = coming.atoms.values, coming.atoms.known
     instances.visits[0] = -1
     visits = 1
-    for number in range(shapes.rooms.size):
-        columns = shapes.rooms[number]
-        if instances.occupied[columns] == 0:
+    for kind in range(shapes.rooms.shape[0]):
+        if instances.occupied[kind] == 0:
             continue
-        room, has_values = mix(np.uint64(columns + 1)), True
+        columns, compared = shapes.rooms[kind, BY], shapes.rooms[kind, ORDERED_BY]
+        room, has_values = mix(np.uint64(kind + 1)), True
         for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
             column = shapes.columns[place]
             has_values &= known[event, column] == 1
             room = mix(room ^ np.uint64(values[event, column]))
-        if not has_values:
+        if not has_values or (compared >= 0 and known[event, compared] == 0):
             continue
         instances.counters[OPENED] += 1
-        instance = pool.heads[np.int64(room & np.uint64(pool.heads.size - 1))]
-        while instance >= 0:
-            following = pool.below[instance]
-            if pool.rooms[instance] == room and _is_served(machine, coming, instances, scope, columns, instance):
+        if compared < 0:
+            instance = pool.heads[np.int64(room & np.uint64(pool.heads.size - 1))]
+            while instance >= 0:
+                following = pool.below[instance]
+                if pool.rooms[instance] == room and _is_served(machine, coming, instances, scope, kind, instance):
+                    instances.visits[visits] = instance
+                    visits += 1
+                instance = following
+            continue
+        value = values[event, compared] if shapes.rooms[kind, LESS] == 0 else ~values[event, compared]
+        instance = first_in_order(instances.ordered, pool.rooms, room)
+        while instance >= 0 and pool.rooms[instance] == room and instances.ordered.bounds[instance] <= value:
+            following = next_in_order(instances.ordered, instance)
+            if _is_served(machine, coming, instances, scope, kind, instance):
                 instances.visits[visits] = instance
                 visits += 1
             instance = following
@@ -255,7 +281,7 @@ def _is_served(
     coming: Coming,
     instances: SharedInstances,
     scope: ProgramScope,
-    columns: int,
+    kind: int,
     instance: int,
 ) -> bool:
     """Whether the newest event serves an instance, which leaves after this step unless its node says that it stays.
@@ -264,17 +290,16 @@ def _is_served(
     """
     pool, events, event = instances.pool, coming.events, scope.bindings[0, 0]
     shape, own = machine.shapes.nodes[instances.shapes[instance]], instances.own[instance]
-    served = shape[ROOM] == columns
+    served = shape[ROOM] == kind
     instances.counters[TOUCHED] += served
     most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
     if served and is_over(pool.cells[instance, START], events.ends[event], most):
         instances.counters[EXPIRED] += 1
-        instances.occupied[columns] -= 1
-        leave(pool, instance)
+        _leave_room(machine, instances, instance)
         served = False
     end, start = pool.cells[instance, END], events.starts[event]
     served = served and (end < start or (end == start and pool.cells[instance, END_TIE] < events.start_ties[event]))
-    place = machine.shapes.sets[columns]
+    place = machine.shapes.sets[machine.shapes.rooms[kind, BY]]
     if served:
         for key in range(shape[KEYS], shape[KEYS_END]):
             value, _ = _value_of(machine, pool, key, own, instance)
@@ -548,7 +573,11 @@ def _assign(machine: SharedMachine, scope: ProgramScope, new: int, place: int, c
 @inlined
 def _value_of(machine: SharedMachine, pool: Instances, key: int, own: int, instance: int) -> tuple[int, bool]:
     """A value that an instance waits for, as events have it among their atoms, and whether it can be equal to any."""
-    kind, place = machine.shapes.keys[key]
+    return _value(machine, pool, machine.shapes.keys[key, 0], machine.shapes.keys[key, 1], own, instance)
+
+
+@inlined
+def _value(machine: SharedMachine, pool: Instances, kind: int, place: int, own: int, instance: int) -> tuple[int, bool]:
     if kind == OF_NODE:
         return machine.graph.constants[own + place], True
     value = pool.cells[instance, place]
@@ -582,10 +611,8 @@ def _commit(machine: SharedMachine, instances: SharedInstances, results: SharedR
     """Let served instances leave, and new ones wait or become results; of equal ones at a node one is kept."""
     pool = instances.pool
     for place in range(pool.sizes[SERVED]):
-        instance = pool.served[place]
-        instances.occupied[machine.shapes.nodes[instances.shapes[instance], ROOM]] -= 1
         instances.counters[SERVED_COUNT] += 1
-        leave(pool, instance)
+        _leave_room(machine, instances, pool.served[place])
     several = _share_a_node(instances)
     for place in range(pool.sizes[NEW]):
         instance = pool.new[place]
@@ -636,13 +663,52 @@ def _settle(machine: SharedMachine, instances: SharedInstances, results: SharedR
         pool.sizes[RESULTS] += 1
         free(pool, instance)
         return
-    has_values, room = _room_of(machine, instances, instance)
-    if has_values:
-        instances.occupied[shape[ROOM]] += 1
-        enter(pool, instance, room)
-    else:
-        # No event is equal to NULL: it would wait in vain.
+    if not _enter_room(machine, instances, instance):
+        # No event is equal to NULL, or beyond it: it would wait in vain.
         free(pool, instance)
+
+
+@step
+def _enter_room(machine: SharedMachine, instances: SharedInstances, instance: int) -> bool:
+    """Let an instance wait; False: no event could serve it."""
+    shape = machine.shapes.nodes[instances.shapes[instance]]
+    waits, room = _room_of(machine, instances, instance)
+    if shape[BOUND] < 0:
+        if waits:
+            enter(instances.pool, instance, room)
+    else:
+        bound, known = _bound_of(machine, instances, instance)
+        waits = waits and known
+        if waits:
+            enter_in_order(instances.ordered, instances.pool.rooms, instance, room, bound)
+    if waits:
+        instances.occupied[shape[ROOM]] += 1
+    return bool(waits)
+
+
+@step
+def _leave_room(machine: SharedMachine, instances: SharedInstances, instance: int) -> None:
+    """Let an instance leave its room, for good."""
+    shape = machine.shapes.nodes[instances.shapes[instance]]
+    instances.occupied[shape[ROOM]] -= 1
+    if shape[BOUND] < 0:
+        leave(instances.pool, instance)
+    else:
+        leave_order(instances.ordered, instance)
+        free(instances.pool, instance)
+
+
+@inlined
+def _bound_of(machine: SharedMachine, instances: SharedInstances, instance: int) -> tuple[int, bool]:
+    """The least value that serves an instance, turned round where it must be less; and whether there is one."""
+    shape = machine.shapes.nodes[instances.shapes[instance]]
+    value, known = _value(machine, instances.pool, shape[BOUND], shape[BOUND_PLACE], instances.own[instance], instance)
+    if machine.shapes.rooms[shape[ROOM], LESS] == 1:
+        value = ~value
+    if shape[BEYOND] == 1:
+        known = known and value != LATEST
+        value = value + 1 if known else value
+    return value, known
 
 
 @inlined
@@ -672,8 +738,7 @@ def expire_shared(machine: SharedMachine, instances: SharedInstances, now: int) 
         most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
         if machine.graph.nodes[node, USERS] == 0 or is_over(pool.cells[instance, START], now, most):
             instances.counters[EXPIRED] += 1
-            instances.occupied[shape[ROOM]] -= 1
-            leave(pool, instance)
+            _leave_room(machine, instances, instance)
 
 
 @compiled
@@ -682,12 +747,11 @@ def settle_in_shared(machine: SharedMachine, instances: SharedInstances) -> None
     machine, instances = borrowed(machine), borrowed(instances)
     pool = instances.pool
     pool.heads[:] = -1
+    instances.ordered.top[0] = -1
     instances.occupied[:] = 0
     for instance in range(pool.at.size):
         node = pool.at[instance]
         if node >= 0:
             instances.shapes[instance] = machine.graph.nodes[node, NODE_SHAPE]
             instances.own[instance] = machine.graph.nodes[node, OWN_CONSTANTS]
-            _, room = _room_of(machine, instances, instance)
-            instances.occupied[machine.shapes.nodes[instances.shapes[instance], ROOM]] += 1
-            enter(pool, instance, room)
+            _enter_room(machine, instances, instance)

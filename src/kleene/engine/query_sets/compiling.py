@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from kleene.algebra.nodes import StreamSource
+from kleene.algebra.nodes import AttributeName, StreamSource
 from kleene.codegen.streams import StreamLayout, compile_condition
 from kleene.engine.executors.linking import link
 from kleene.engine.intake.strings import StringPool
@@ -20,26 +20,29 @@ from kleene.kernels import stream_instances
 from kleene.kernels.expression import Ints
 from kleene.kernels.timeline import LATEST
 from kleene.optimize.streams.deadlines import longest
-from kleene.optimize.streams.keys import equality
+from kleene.optimize.streams.keys import comparison_with_held, equality
 from kleene.optimize.streams.lines import EVERY_EVENT
 from kleene.optimize.streams.sharing import (
     Atom,
     EdgeLabel,
     NodeLabel,
     SharedPlan,
+    atom_of,
     numbered,
     open_length,
     values_and_tests,
 )
 from kleene.pattern.expressions import Clause, Constant, OpenParameter
 from kleene.pattern.schema import private
-from kleene.pattern.types import ValueType
+from kleene.pattern.types import TIMES, ValueType
 from kleene.plan.program import Program
 from kleene.plan.streams import FINAL, StreamEdge
 
 # The columns of atoms that every event has: one that is the same of all events, and its type.
 ALWAYS, TYPE = private("always"), private("type")
 
+# What has an order as integers.
+ORDERED = frozenset({ValueType.INT, ValueType.FLOAT, ValueType.DURATION, *TIMES})
 _COMPUTED = (stream_instances.COMPUTED_INT, stream_instances.COMPUTED_REAL)
 
 
@@ -179,6 +182,27 @@ class CompiledEntering:
 # Nodes ---------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingOrder:
+    """The order in which instances wait whose filter tests nothing for equality: that of a bound.
+
+    column   of an event, which is compared with the bounds
+    source   whether the bound is a constant or a cell, and that
+    less     whether an event's value must be less
+    beyond   whether it must be unequal, too; of a constant the bound says that
+    """
+
+    column: str
+    source: tuple[int, Atom | int]
+    less: bool
+    beyond: bool
+
+    @property
+    def key(self) -> object:
+        kind, value = self.source
+        return self.column, kind, None if isinstance(value, Atom) else value, self.less, self.beyond
+
+
 @dataclass(frozen=True, eq=False)
 class CompiledNode:
     """What waiting at a node takes, or being a result.
@@ -187,6 +211,7 @@ class CompiledNode:
     tested    what the filter tests besides
     rebind    the edge that leads back
     stays     whether instances go on waiting where an event has served them
+    order     that in which they wait; None: in none
     key       what makes nodes have one shape, besides how they are entered
     """
 
@@ -199,6 +224,7 @@ class CompiledNode:
     key: object
     types: Mapping[str, ValueType]
     stays: bool = False
+    order: WaitingOrder | None = None
 
     @property
     def has_most(self) -> bool:
@@ -209,21 +235,31 @@ class CompiledNode:
         return [value for _, _, value in self.keys if isinstance(value, Atom)]
 
     @property
+    def constant_bound(self) -> Atom | None:
+        value = None if self.order is None else self.order.source[1]
+        return value if isinstance(value, Atom) else None
+
+    @property
     def programs(self) -> tuple[Program, ...]:
         return (self.tested, *(self.rebind.programs if self.rebind is not None else ()))
 
     @property
     def pool(self) -> ConstantPool:
-        return ConstantPool(self.programs, self.has_most + len(self.constant_keys))
+        bound = self.constant_bound is not None
+        return ConstantPool(self.programs, self.has_most + len(self.constant_keys) + bound)
 
     def constants(self, given: Parameters, strings: StringPool) -> Ints:
-        """[row, constant]: how long a composite event may last, the constants of its room, those of programs."""
+        """[row, constant]: how long a composite event may last, those of its room, its bound, those of programs."""
         parts = []
         if self.has_most:
             parts.append(_most(self.label.lengths, given)[:, None])
         for atom in self.constant_keys:
             own = bounds("=", given.given(atom.value, strings), self.types[atom.column])
             parts.append(own.low[:, None])
+        bound = self.constant_bound
+        if bound is not None:
+            own = bounds(bound.operator, given.given(bound.value, strings), self.types[bound.column])
+            parts.append((own.high if bound.operator in ("<", "<=") else own.low)[:, None])
         return np.concatenate((*parts, self.pool.rows(given, strings)), axis=1)
 
 
@@ -295,14 +331,49 @@ class SharedCompiler(StreamCompiler):
             else:
                 keys[of_cell[0]] = of_cell[1:]
                 held.append(clause)
+        order = self._order(tested, layout, dict(label.source.columns)) if self._rooms and len(keys) == 1 else None
+        if order is not None and isinstance(order[1].source[1], int):
+            # A bound that an instance holds says as much as the clause.
+            tested.remove(order[0])
+            held.append(order[0])
         rebind = next((edge for edge in self._plan.edges if edge.source == edge.target == label.state), None)
         loop = None if rebind is None else self._compiled_edge(rebind)
         listed = tuple((column, *keys[column]) for column in sorted(keys))
         said = numbered([*tested, *label.lengths, *(() if rebind is None else values_and_tests(rebind))])
         kinds = tuple((column, kind) for column, kind, _ in listed)
-        key = label.source, state.schema, tuple(held), kinds, said, len(tested), state.stays
+        waiting = None if order is None else order[1]
+        how = state.stays, None if waiting is None else waiting.key
+        key = label.source, state.schema, tuple(held), kinds, said, len(tested), how
         program = compile_condition(tested, layout)
-        return CompiledNode(label, cells, listed, program, loop, entering, key, types, state.stays)
+        return CompiledNode(label, cells, listed, program, loop, entering, key, types, state.stays, waiting)
+
+    def _order(
+        self, clauses: Iterable[Clause], layout: StreamLayout, columns: Mapping[AttributeName, str]
+    ) -> tuple[Clause, WaitingOrder] | None:
+        """A clause that bounds a value of an event, by what an instance holds rather than by a constant."""
+        constant = None
+        for clause in clauses:
+            by_cell = self._cell_bound(clause, layout)
+            if by_cell is not None:
+                return clause, by_cell
+            atom = atom_of(clause, columns, self._types)
+            if constant is None and atom is not None and atom.operator != "=":
+                less = atom.operator in ("<", "<=")
+                constant = clause, WaitingOrder(atom.column, (kernel.OF_NODE, atom), less, False)
+        return constant
+
+    def _cell_bound(self, clause: Clause, layout: StreamLayout) -> WaitingOrder | None:
+        """The order by a cell that a clause compares with a column of the same kind."""
+        bound = comparison_with_held(clause)
+        if bound is None:
+            return None
+        operator, name, attribute = bound
+        cell, column = layout.cells[name], layout.column_of(attribute)
+        if (cell.type, cell.step) != (column.type, column.step) or column.place < 0 or column.type not in ORDERED:
+            return None
+        kind = kernel.OF_REAL_CELL if column.type is ValueType.FLOAT else kernel.OF_CELL
+        less, beyond = operator in ("<", "<="), operator in ("<", ">")
+        return WaitingOrder(self._column_named(attribute, layout), (kind, cell.place), less, beyond)
 
     def _cell_key(self, clause: Clause, layout: StreamLayout) -> tuple[str, int, int] | None:
         """The column that a clause compares with a cell for equality, whether the cell holds reals, and the cell."""

@@ -14,6 +14,7 @@ from kleene.engine.streams.pool import empty_instances
 from kleene.kernels import shared_streams as kernel
 from kleene.kernels import stream_instances as pool_kernel
 from kleene.kernels.expression import EventColumns, Groups, Ints, ProgramScope, Stack, room
+from kleene.kernels.ordered_rooms import OrderedRooms
 from kleene.kernels.shared_nodes import Numbers
 from kleene.kernels.shared_streams import SharedInstances, SharedResults, advance_shared
 
@@ -49,7 +50,8 @@ class SharedRun:
 
     @property
     def nbytes(self) -> int:
-        arrays = (*self._instances.pool, *self._instances[1:], *self._results)
+        instances = self._instances
+        arrays = (*instances.pool, *instances[1:-1], *instances.ordered, *self._results)
         return sum(int(array.nbytes) for array in arrays)
 
     def oldest_event(self) -> int | None:
@@ -103,7 +105,7 @@ class SharedRun:
         """Make room for the nodes, the sets of columns and the cells of queries that came."""
         instances = self._instances
         shapes = self._nodes.shapes
-        self._instances = instances._replace(occupied=with_room(instances.occupied, shapes.set_count, 0))
+        self._instances = instances._replace(occupied=with_room(instances.occupied, shapes.room_count, 0))
         if shapes.width > self._width:
             self._width = shapes.width
             self._grow(len(instances.pool.at))
@@ -162,4 +164,10 @@ def _empty(capacity: int, width: int) -> SharedInstances:
         np.zeros((capacity + 1, 3), np.int64),
         np.zeros(1, np.int64),
         np.zeros(kernel.COUNTERS, np.int64),
+        OrderedRooms(
+            np.full((capacity, 2), -1, np.int32),
+            np.full(capacity, -1, np.int32),
+            np.zeros(capacity, np.int64),
+            np.full(1, -1, np.int32),
+        ),
     )

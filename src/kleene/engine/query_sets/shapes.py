@@ -51,7 +51,8 @@ class Shapes:
         # Sets of columns, and columns by name.
         self._sets: dict[tuple[int, ...], int] = {}
         self.columns: dict[str, int] = {ALWAYS: 0, TYPE: 1}
-        self._rooms: dict[int, None] = {}
+        # Kinds of rooms: the set of columns, the column in whose order instances wait, and whether it must be less.
+        self._rooms: dict[tuple[int, int, bool], int] = {}
         # One node for each shape of results, and [shape of nodes]: the number of that of its results; −1: it has none.
         self.results: list[CompiledNode] = []
         self._result_numbers: dict[object, int] = {}
@@ -116,7 +117,6 @@ class Shapes:
         self.width = max(self.width, node.cells.width)
         is_final = node.label.source is None
         row[kernel.IS_FINAL] = int(is_final)
-        row[kernel.ROOM] = self._set([column for column, _, _ in node.keys])
         row[kernel.KEYS] = len(self._keys)
         constant = int(node.has_most)
         for _, kind, value in node.keys:
@@ -124,6 +124,11 @@ class Shapes:
             constant += kind == kernel.OF_NODE
         row[kernel.KEYS_END] = len(self._keys)
         row[kernel.MOST] = 0 if node.has_most else -1
+        row[kernel.BOUND] = -1
+        if node.order is not None:
+            kind, bound = node.order.source
+            row[kernel.BOUND], row[kernel.BEYOND] = kind, int(node.order.beyond)
+            row[kernel.BOUND_PLACE] = bound if isinstance(bound, int) else constant
         row[kernel.STAYS] = int(node.stays)
         programs = self._add_programs(node.pool)
         row[kernel.FILTER] = programs[0]
@@ -137,9 +142,16 @@ class Shapes:
             self.results += [node] if number == len(self.results) else []
             self._results_of.append(number)
         else:
-            self._rooms[row[kernel.ROOM]] = None
+            row[kernel.ROOM] = self._room(node)
             self._results_of.append(-1)
         return len(self._nodes) - 1
+
+    def _room(self, node: CompiledNode) -> int:
+        """The kind of room where instances of a node wait."""
+        columns = self._set([column for column, _, _ in node.keys])
+        order = node.order
+        kind = columns, -1 if order is None else self.column(order.column), order is not None and order.less
+        return self._rooms.setdefault(kind, len(self._rooms))
 
     def _add_edge(self, edge: CompiledEdge, pool: ConstantPool, columns: int) -> int:
         self._arrays = None
@@ -184,7 +196,7 @@ class Shapes:
                 np.array(self._parts, np.int64).reshape(-1, 6),
                 np.array(members, np.int64),
                 np.cumsum([0, *map(len, self._sets)]).astype(np.int64),
-                np.array(list(self._rooms), np.int64),
+                np.array(list(self._rooms), np.int64).reshape(-1, kernel.ROOM_KIND_WIDTH),
             )
         return self._arrays
 
@@ -210,9 +222,14 @@ class Shapes:
         return [tuple(names[column] for column in columns) for columns in self._sets]
 
     @property
-    def room_names(self) -> list[tuple[str, ...]]:
-        """The sets of columns by which instances wait."""
-        return [self.set_names[number] for number in self._rooms]
+    def room_names(self) -> list[tuple[tuple[str, ...], str | None]]:
+        """The columns by which instances wait, and the one in whose order they do."""
+        names = list(self.columns)
+        return [(self.set_names[by], None if order < 0 else names[order]) for by, order, _ in self._rooms]
+
+    @property
+    def room_count(self) -> int:
+        return len(self._rooms)
 
     @property
     def set_count(self) -> int:

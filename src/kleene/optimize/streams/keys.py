@@ -18,6 +18,20 @@ def keys_of(condition: Iterable[Clause]) -> tuple[tuple[AttributeName, Attribute
     return tuple(keys)
 
 
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def comparison_with_held(clause: Clause) -> tuple[str, AttributeName, Attribute] | None:
+    """An order of the event's attribute and one of an instance: the operator, the latter, and the former."""
+    match clause.literals:
+        case (Comparison(operator, Attribute() as left, Attribute() as right),) if operator in _MIRRORED:
+            if left.which is Which.SINGLE and right.which is Which.OVERWRITTEN:
+                return operator, (right.variable, right.attribute), left
+            if left.which is Which.OVERWRITTEN and right.which is Which.SINGLE:
+                return _MIRRORED[operator], (left.variable, left.attribute), right
+    return None
+
+
 def equality(clause: Clause) -> tuple[AttributeName, Attribute] | None:
     """The attribute of an instance and that of the event which a clause compares for equality."""
     match clause.literals:

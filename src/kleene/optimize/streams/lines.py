@@ -16,7 +16,7 @@ from typing import TypeVar
 from kleene.algebra.nodes import AttributeName, StreamSchema, StreamSource
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.optimize.streams.automaton import is_of_event
-from kleene.optimize.streams.keys import equality
+from kleene.optimize.streams.keys import comparison_with_held, equality
 from kleene.pattern.conditions import assign_edges
 from kleene.pattern.expressions import (
     Attribute,
@@ -190,6 +190,7 @@ class _Line:
                 return WaitingState(held, self._taking(place), (*others, *window)), ()
             case SelectionStrategy.SKIP_TILL_ANY_MATCH:
                 keys = tuple(clause for clause in begin if equality(clause) is not None)
+                keys = keys or tuple(clause for clause in begin if comparison_with_held(clause) is not None)
                 others = tuple(clause for clause in begin if clause not in keys)
                 return WaitingState(held, self._taking(place), (*keys, *window), stays=True), others
         every = replace(self._source(place), event_class=EVERY_EVENT)
