@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kleene.composition.graph_run import GraphRun
 from kleene.composition.query_graph import QueryGraph
 from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.query_sets.access_paths import RangePath
 from kleene.engine.query_sets.coming import PendingQueries, Refusals
 from kleene.engine.query_sets.compiling import TYPE
 from kleene.engine.query_sets.shared_queries import (
@@ -108,7 +109,7 @@ class QuerySet:
     """
 
     def __init__(self, events: Any, *, schema: Schema | None = None, settings: Settings | None = None) -> None:
-        columns, declared = _columns(events, schema or Schema())
+        columns, declared, sample = _columns(events, schema or Schema())
         self._schema = schema_on(columns, declared)
         self._settings = settings or Settings()
         if self._settings.budget.policy is not Policy.FAIL:
@@ -116,6 +117,8 @@ class QuerySet:
                 "a set of queries drops nothing", hint="leave the policy out: a run over its budget fails"
             )
         self._shared = SharedQueries(columns, self._schema, self._settings)
+        if sample is not None:
+            self._shared.see(sample, None)
         self._reader = TemplateReader()
         # Why queries of a template run by themselves.
         self._refused: dict[Template, str] = {}
@@ -230,6 +233,7 @@ class QuerySet:
             lines.append(f"nodes       {levels} after one event, after two, …")
             for columns, number in sorted(shared.nodes.access_paths.items(), key=lambda path: (-path[1], path[0])):
                 lines.append(f"edges       {number:,} by {self._columns_shown(columns)}")
+            lines += [f"ranges      {_path_shown(path)}" for path in shared.paths.chosen]
             for columns, order in shared.nodes.shapes.room_names:
                 sorted_by = f", in order of {order}" if order else ""
                 lines.append(f"waiting     by {self._columns_shown(columns)}{sorted_by}")
@@ -261,6 +265,7 @@ class QuerySet:
             kind = next(map(kind_of, events.values()), FrameKind.ARROW)
         table, _ = to_table(events, self._schema)
         self._flush()
+        self._shared.see(table, self._stream)
         outputs = when_ready(lambda: self._bounded(table, results), table.num_rows, *self._shared.plans)
         alone = [(name, self._run_of(each.query).finish(table)) for name, each in self._alone.items()]
         return _in_kind(_with_alone(outputs, alone, results), lambda rows: from_arrow(rows, kind))
@@ -273,10 +278,11 @@ class QuerySet:
         _check_results(results)
         table, _ = to_table(tables_read(batch), self._schema)
         self._flush()
+        self._shared.see(table, self._stream)
         if watermark is not None and self._settings.budget.state_bytes is None:
             self._shared.check_bounded()
         stream = self._live
-        with uncompiled_if_few(table.num_rows, _FEW_EVENTS, SharedPlan):
+        with uncompiled_if_few(table.num_rows, _FEW_EVENTS, *self._shared.executors):
             outputs = self._outputs(*stream.process(table, watermark), results)
         self._within_budget(stream.state_bytes)
         alone = [(name, list(each.run.process(table, watermark))) for name, each in self._alone.items()]
@@ -289,7 +295,7 @@ class QuerySet:
         table = empty if batch is None else to_table(tables_read(batch), self._schema)[0]
         self._flush()
         stream = self._live
-        with uncompiled_if_few(table.num_rows, _FEW_EVENTS, SharedPlan):
+        with uncompiled_if_few(table.num_rows, _FEW_EVENTS, *self._shared.executors):
             outputs = self._outputs(*stream.finish(table), results)
         alone = [(name, list(each.run.finish(table))) for name, each in self._alone.items()]
         self._stream = None
@@ -567,6 +573,13 @@ def _in_kind(outputs: SetOutputs, in_kind: Any) -> SetOutputs:
     )
 
 
+def _path_shown(path: RangePath) -> str:
+    if path.shares is None:
+        return f"by {path.columns[0]}, then {', '.join(path.columns[1:])}: no event was seen yet"
+    named = [f"{name} (of {share:.0%} of events)" for name, share in zip(path.columns, path.shares, strict=True)]
+    return f"by {named[0]}, then {', '.join(named[1:])}"
+
+
 def _taken(name: str) -> NameTaken:
     return NameTaken(f"a query of the set is called `{name}` already", hint="give it another name, or remove that one")
 
@@ -578,8 +591,9 @@ def _check_results(results: str) -> None:
         )
 
 
-def _columns(events: Any, schema: Schema) -> tuple[pa.Schema, Schema]:
+def _columns(events: Any, schema: Schema) -> tuple[pa.Schema, Schema, pa.Table | None]:
+    """The columns of events, what they mean, and events, if there are some."""
     if isinstance(events, pa.Schema):
-        return events, schema
+        return events, schema, None
     table, declared = to_table(tables_read(events), schema)
-    return table.schema, declared
+    return table.schema, declared, table

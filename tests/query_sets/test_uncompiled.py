@@ -14,7 +14,7 @@ from kleene.kernels.interpreting import Kernel, interpreted
 
 
 def test_a_set_gives_the_same_uncompiled() -> None:
-    drawn = draw_set(7, 20, length=2)
+    drawn = draw_set(7, 20, patterns=10, length=2)
     expected = by_query([set_of(drawn).match(drawn.table)])
     assert expected
     with interpreted():
@@ -30,7 +30,7 @@ def test_a_set_gives_the_same_uncompiled() -> None:
 
 def test_a_small_set_waits_for_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no kernel is kept, every one that few queries and events need runs uncompiled."""
-    drawn = draw_set(7, 10, length=2)
+    drawn = draw_set(7, 10, patterns=5, length=2)
     plain = Kernel.__call__
 
     def uncompiled(kernel: Kernel, *arguments: Any, **named: Any) -> Any:

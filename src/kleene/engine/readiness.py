@@ -117,12 +117,12 @@ def run_when_ready(
     return when_ready(lambda: work(unused.pop() if unused else make()), events, *plans(first))
 
 
-def uncompiled_if_few(number: int, most: int, executor: type) -> AbstractContextManager[None]:
+def uncompiled_if_few(number: int, most: int, *executors: type) -> AbstractContextManager[None]:
     """For work that cannot be begun again: few items go through uncompiled kernels while the others are compiled.
 
-    executor   the kind of plan whose kernels the work needs
+    executors   the kinds of plans whose kernels the work needs
     """
-    is_ready = warming.all_kept() or executor in _PROCESS.compiled
+    is_ready = warming.all_kept() or _PROCESS.compiled.issuperset(executors)
     if is_ready or number > most or os.environ.get(warming.VARIABLE) == "now":
         return nullcontext()
     warming.begin()

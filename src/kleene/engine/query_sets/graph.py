@@ -22,7 +22,7 @@ _FIRST_ROOM = 64
 # So many edges that only ranges tell apart are searched by their bounds.
 _LONG_RUN = 32
 # So many new edges are worth putting all of them in order.
-_MANY = 1 << 12
+_MANY = 1 << 8
 
 
 @dataclass(frozen=True, eq=False)

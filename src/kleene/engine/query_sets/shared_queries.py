@@ -19,7 +19,8 @@ from kleene.engine.intake.columns import column_layout
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.output.identity import Hashes
 from kleene.engine.output.returned import check_returns
-from kleene.engine.query_sets.compiling import Parameters, SharedCompiler
+from kleene.engine.query_sets.access_paths import AccessPaths, EventSample
+from kleene.engine.query_sets.compiling import CompiledNode, Parameters, SharedCompiler
 from kleene.engine.query_sets.graph import QueryNodes, ShapedTemplate, moved_nodes
 from kleene.engine.query_sets.held_events import HeldEvents, NumberedRows
 from kleene.engine.query_sets.intake import SharedIntake, compared_by_class
@@ -29,7 +30,7 @@ from kleene.engine.query_sets.results import FoundPairs, ResultShape, found_pair
 from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.stored import ALWAYS_THERE, StoredQueries
 from kleene.engine.query_sets.template_rows import QueryFacts, RowMatches, RowQueries, RowRun
-from kleene.engine.readiness import uncompiled_if_few
+from kleene.engine.readiness import HasAlternatives, uncompiled_if_few
 from kleene.engine.streams.cells import CellLayout, CellValues
 from kleene.engine.streams.compiling import EventLayout
 from kleene.engine.streams.engine import check_bounded as check_bounded_stream
@@ -75,12 +76,13 @@ class SharedTemplate:
     runs_as: SharedNodes | RowQueries
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SharedNodes:
-    """The nodes of a template."""
+    """The nodes of a template; they have shapes from its first queries on, whose constants tell how to search edges."""
 
     plan: SharedPlan
-    shaped: ShapedTemplate
+    nodes: list[CompiledNode]
+    shaped: ShapedTemplate | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +137,7 @@ class SharedQueries:
         self.values = CellValues(StringPool(), ValuePool())
         self.queries = StoredQueries()
         self.nodes = QueryNodes(self.values.strings)
+        self.paths = AccessPaths()
         # Templates of which it is not known whether what waits for them is bounded.
         self._unchecked: set[int] = set()
         # How many queries were removed.
@@ -163,7 +166,7 @@ class SharedQueries:
         else:
             shared = self._shared_plan(bound)
             nodes = SharedCompiler(shared, self.columns, self.layout, rooms=self._rooms).nodes()
-            runs_as = SharedNodes(shared, self.nodes.shaped(nodes))
+            runs_as = SharedNodes(shared, nodes)
         number = self.queries.new_template(len(template.parameters))
         compiled = SharedTemplate(number, template, bound, self._classes(bound), runs_as)
         self._templates[number] = self._numbers[template] = compiled
@@ -216,7 +219,7 @@ class SharedQueries:
         order = np.arange(len(numbers))
         if len(numbers) > FEW_QUERIES and isinstance(template.runs_as, SharedNodes):
             # Nodes of the same values stand side by side, as edges of one bucket do.
-            first = template.runs_as.shaped.nodes[0].entering[0]
+            first = template.runs_as.nodes[0].entering[0]
             tested, _ = first.tested(_parameters(template, values, slice(None)), self.values.strings)
             order = np.lexsort(tested.T[::-1]) if tested.shape[1] else order
         for begin in range(0, len(numbers), _AT_ONCE):
@@ -228,7 +231,8 @@ class SharedQueries:
             self.queries.trim()
             give_back()
         else:
-            self.nodes.freeze_if_many()
+            with uncompiled_if_few(self.queries.size, FEW_QUERIES, SharedPlan):
+                self.nodes.freeze_if_many()
 
     def _add(self, template: SharedTemplate, given: Parameters, numbers: Ints, since: int | Ints) -> None:
         ended = np.zeros(len(numbers), np.int32)
@@ -236,10 +240,33 @@ class SharedQueries:
             if isinstance(template.runs_as, RowQueries):
                 template.runs_as.add(numbers, given)
             else:
-                ended = self.nodes.add(template.runs_as.shaped, given, numbers, merges=self._merges)
+                ended = self.nodes.add(self._shaped(template.runs_as, given), given, numbers, merges=self._merges)
         listed = [given.cells(name) for name, _ in template.template.parameters]
         constants = np.stack(listed, axis=1) if listed else np.zeros((len(numbers), 0), np.int64)
         self.queries.put(numbers, template.number, constants, ended, since)
+
+    def _shaped(self, template: SharedNodes, given: Parameters) -> ShapedTemplate:
+        """The nodes of a template with their shapes; its first queries are `given`."""
+        if template.shaped is None:
+            template.shaped = self.nodes.shaped(self.paths.ordered(template.nodes, given, self.values.strings))
+        return template.shaped
+
+    def see(self, events: pa.Table, stream: SharedStream | None) -> None:
+        """Take a sample of the first events: by it paths are chosen, anew for earlier queries where that pays."""
+        if self.paths.sample is not None or not events.num_rows:
+            return
+        paths = AccessPaths(EventSample.of(events, self.layout.columns))
+        for number, template in self._templates.items():
+            if isinstance(template.runs_as, SharedNodes) and template.runs_as.shaped is not None:
+                mine = np.flatnonzero(self.queries.template[: self.queries.size] == number)
+                given = Parameters(_values(template, self.queries.rows_of(number, mine)), len(mine))
+                paths.ordered(template.runs_as.nodes, given, self.values.strings)
+        kept = paths.in_order_of(self.paths)
+        self.paths = paths if kept is None else kept
+        if kept is None:
+            for each in self._node_templates:
+                each.shaped = None
+            self.compact(stream)
 
     def remove(self, number: int) -> None:
         runs_as = self.template_of(number).runs_as
@@ -261,16 +288,12 @@ class SharedQueries:
         of_templates, firsts = np.unique(queries.template[live], return_index=True)
         for number, mine in zip(of_templates.tolist(), np.split(live, firsts[1:]), strict=bool(len(live))):
             template, rows = self._templates[number], queries.rows_of(number, mine)
-            values = {
-                name: rows[:, place].copy().view(np.float64 if kind is ValueType.FLOAT else np.int64)
-                for place, (name, kind) in enumerate(template.template.parameters)
-            }
             numbers, _ = self.queries.reserve(queries.names(mine))
             if isinstance(template.runs_as, RowQueries):
                 template.runs_as.renumber(mine, numbers)
                 self.queries.put(numbers, number, rows, np.zeros(len(mine), np.int32), queries.since[mine])
                 continue
-            self.add(template, values, numbers, queries.since[mine])
+            self.add(template, _values(template, rows), numbers, queries.since[mine])
             ended.append(queries.node[mine])
             renewed.append(self.queries.node[numbers])
         give_back()
@@ -352,9 +375,17 @@ class SharedQueries:
             self._unchecked.discard(number)
 
     @property
-    def plans(self) -> list[SharedPlan]:
-        """How queries run: one plan is enough to tell which kernels are needed."""
-        return [each.plan for each in self._node_templates][:1]
+    def plans(self) -> list[HasAlternatives]:
+        """How queries run: of those that share nodes one plan is enough to tell which kernels are needed."""
+        shared: list[HasAlternatives] = [*[each.plan for each in self._node_templates][:1]]
+        for each in self.row_templates.values():
+            shared += [*each.index.plans[:1], each.plan]
+        return shared
+
+    @property
+    def executors(self) -> set[type]:
+        """The kinds of plans whose kernels are needed."""
+        return {SharedPlan, *(type(each) for plan in self.plans for each in plan.alternatives)}
 
     @property
     def _node_templates(self) -> Iterator[SharedNodes]:
@@ -468,6 +499,14 @@ class SharedStream:
             pairs = found_pairs(own, nodes.node_table, nodes.following, since)
             template = self._shared.template_of(int(nodes.node_table[own.nodes[0], QUERY]))
             yield SharedFound(template, nodes.shapes.results[number].cells, own, pairs)
+
+
+def _values(template: SharedTemplate, rows: Ints) -> dict[str, np.ndarray]:
+    """By parameter, [query]: constants of stored queries, [query, parameter]."""
+    return {
+        name: rows[:, place].copy().view(np.float64 if kind is ValueType.FLOAT else np.int64)
+        for place, (name, kind) in enumerate(template.template.parameters)
+    }
 
 
 def _parameters(template: SharedTemplate, values: Mapping[str, np.ndarray], rows: slice | Ints) -> Parameters:

@@ -46,7 +46,7 @@ class PredicateIndex:
         self._values, self._layout, self._schema = values, layout, rows.query.schema
         self._nodes = QueryNodes(values.strings)
         types = {name: column.type for name, column in layout.columns.items()}
-        plans = [share(automaton, types) for automaton in rows.concerned]
+        self.plans = plans = [share(automaton, types) for automaton in rows.concerned]
         self._shaped = [self._nodes.shaped(SharedCompiler(plan, columns, layout).nodes()) for plan in plans]
         self._sources = {formula.source for plan in plans for formula in plan.plan.formulas}
         # [row, place among the ways to concern a query]: where it ends.
@@ -136,7 +136,9 @@ class RowQueries:
         nothing, no_hashes = np.zeros(0, np.int64), np.zeros(0, np.uint64)
         facts = QueryFacts(lambda _: np.zeros((0, len(rows.columns)), np.int64), lambda _: no_hashes)
         self._no_events = self._owned(empty, nothing, nothing, no_hashes, facts)
-        Engine(rows.query).check(self._no_events.schema)
+        engine = Engine(rows.query)
+        engine.check(self._no_events.schema)
+        self.plan = engine.plan
 
     def add(self, numbers: Ints, given: Parameters) -> None:
         self.index.add(self.size, given)
@@ -160,7 +162,7 @@ class RowQueries:
 
     def check_bounded(self) -> None:
         """Refuse the template where its state could grow for ever on a stream."""
-        check_bounded(self.rows.query, has_negated_end=Engine(self.rows.query).plan.has_negated_end)
+        check_bounded(self.rows.query, has_negated_end=self.plan.has_negated_end)
 
     # Events with constants
 
