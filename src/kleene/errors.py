@@ -564,3 +564,7 @@ class NoSuchEvents(QueryWarning):
 
 class AbsentBranch(QueryWarning):
     code, title = "KL907", "alias that only one branch of `|` binds"
+
+
+class WholeStream(QueryWarning):
+    code, title = "KL908", "partition contiguity without a partition"

@@ -11,7 +11,7 @@ from kleene.diagnosis.automata import diagnose_stream
 from kleene.diagnosis.detections import diagnose_detections
 from kleene.diagnosis.stream import DiagnosedStream
 from kleene.diagnosis.trees import TreeWording
-from kleene.diagnosis.wording import Wording, counted
+from kleene.diagnosis.wording import Wording, counted, key_text
 from kleene.errors import UnknownKind
 from kleene.frames.arrow import schema_on
 from kleene.frames.kinds import on_spark
@@ -66,7 +66,7 @@ def diagnose(events: Any, query: AnyQuery, *, schema: Schema | None = None) -> s
             said = Wording(bound, alternative, counts, stream, number, within)
         lines += [f"  {line}" for line in said.lines(matched=statistics.matches > 0)]
     if stream.without_key:
-        key = ", ".join(f"`{name}`" for name in bound.partition)
         has = "has" if stream.without_key == 1 else "have"
-        lines.append(f"  {counted(stream.without_key, 'event')} {has} no {key} (NULL or NaN) and can be in no match")
+        without = f"{counted(stream.without_key, 'event')} {has} no {key_text(bound)} (NULL or NaN)"
+        lines.append(f"  {without} and can be in no match")
     return "\n".join(lines)

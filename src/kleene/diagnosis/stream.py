@@ -11,10 +11,13 @@ import pyarrow as pa
 from kleene.engine.engine_state import EngineState
 from kleene.engine.intake.arrivals import Arrivals
 from kleene.engine.intake.bits import Bits
+from kleene.engine.intake.keys import KeyCoder
 from kleene.engine.intake.row_types import row_types
+from kleene.engine.intake.strings import StringPool
 from kleene.engine.state.budget import Accounts
 from kleene.engine.state.store import EventStore
 from kleene.kernels.expression import Ints
+from kleene.pattern.links import key_of
 from kleene.pattern.query import BoundQuery
 from kleene.plan.physical import Plan
 from kleene.plan.settings import Settings
@@ -65,17 +68,19 @@ class DiagnosedStream:
 
     @cached_property
     def without_key(self) -> int:
-        """Events that could be part of a match and lack the partition key."""
-        if not self._query.partition:
+        """Events that could be part of a match and lack the key."""
+        if not key_of(self._query):
             return 0
         useful = np.zeros(self._store.size, np.bool_)
         for bits in self._seen[1]:
             useful |= (bits.begins | bits.takes) != 0
         return int(np.count_nonzero(useful & (self._keys < 0)))
 
-    @property
+    @cached_property
     def _keys(self) -> Ints:
-        return self._store.partition[: self._store.size]
+        """[event]: the code of what all events of a match agree on, −1 where that is NULL."""
+        codes = KeyCoder(key_of(self._query), StringPool()).codes(self._store.rows)
+        return np.where(self._store.partition[: self._store.size] < 0, -1, codes)
 
     def begins(self, alternative: int, place: int) -> int:
         """Events that could begin a component, by themselves."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kleene.diagnosis.stream import DiagnosedStream
-from kleene.diagnosis.wording import all_of, counted, key_of, one_of, own_conditions, types_of, why_unseen
+from kleene.diagnosis.wording import all_of, counted, key_text, one_of, own_conditions, types_of, why_unseen
 from kleene.engine.state.statistics import ComponentCounts
 from kleene.pattern.explaining import aligned
 from kleene.pattern.nodes import ComponentKind
@@ -128,7 +128,7 @@ class TreeWording:
         if not count.passed:
             return f"no event of {types_of(scan.component)} has {all_of(scan.mask)}"
         having = f" with {all_of(scan.mask)}" if scan.mask else ""
-        return f"every event of {types_of(scan.component)}{having} lacks {key_of(self.query)}"
+        return f"every event of {types_of(scan.component)}{having} lacks {key_text(self.query)}"
 
     def _empty(self, node: Node) -> Node | None:
         """The lowest node that made nothing; None when this one made something."""
@@ -168,7 +168,7 @@ class TreeWording:
     def _why_no_pair(self, node: JoinNode) -> str:
         """Why a join made no record although both sides made some."""
         needed = ["in this order"] if node.kind is Join.SEQ else []
-        needed += [f"with the same {key_of(self.query)}"] if self.plan.key else []
+        needed += [f"with the same {key_text(self.query)}"] if self.plan.key else []
         needed += [f"with {all_of(node.equalities)}"] if node.equalities else []
         needed += [f"in time (WITHIN {self.within})"] if self.within else []
         needed += [f"with no {name} between" for name in _negated(node)]

@@ -11,6 +11,7 @@ from kleene.errors import did_you_mean
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.explaining import aligned
 from kleene.pattern.expressions import Clause
+from kleene.pattern.links import key_of
 from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.printing import print_clause
 from kleene.pattern.query import BoundQuery
@@ -87,7 +88,7 @@ class Wording:
 
     @property
     def _key(self) -> str:
-        return key_of(self.query)
+        return key_text(self.query)
 
     # A component
 
@@ -179,7 +180,7 @@ class Wording:
             return f"no event for {name} came after {before}"
         if not came.same_key:
             return f"{counted(came.after, 'event')} for {name} came after {before}, none with the same {self._key}"
-        same = f" with the same {self._key}" if self.query.partition else ""
+        same = f" with the same {self._key}" if self._key else ""
         later = f"{counted(came.same_key, 'event')} for {name} came after {before}{same}"
         if isinstance(self.plan, AutomatonPlan):
             needed = leaving(self.plan.states[place - 1])
@@ -222,7 +223,7 @@ def why_unseen(component: Component, query: BoundQuery, stream: DiagnosedStream)
     """Why no event could be one of a component."""
     there = set(component.types) & set(stream.types)
     if there and stream.without_key:
-        return f"every event of {types_of(component)} lacks {key_of(query)}"
+        return f"every event of {types_of(component)} lacks {key_text(query)}"
     if there:
         return f"no event of {', '.join(sorted(there))} is one of {types_of(component)}"
     known = ", ".join(stream.types[:8]) + (", …" if len(stream.types) > 8 else "")
@@ -231,8 +232,8 @@ def why_unseen(component: Component, query: BoundQuery, stream: DiagnosedStream)
     return f"no event of {types_of(component)} came ({beside})"
 
 
-def key_of(query: BoundQuery) -> str:
-    return ", ".join(f"`{name}`" for name in query.partition)
+def key_text(query: BoundQuery) -> str:
+    return ", ".join(f"`{name}`" for name in key_of(query))
 
 
 def types_of(component: Component) -> str:

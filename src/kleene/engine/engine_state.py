@@ -140,7 +140,10 @@ class EngineState:
             better = self._planning.first_plan(arrived, self._layout, self.strings)
             if better is not None:
                 self._begin(better)
-        bits = [executor.bits(arrived.columns, in_partition) for executor in self.executors]
+        routed = {key: coder.codes(arrived.rows) for key, (coder, _) in self._routing.items()}
+        # Of a key that equalities make, NULL is in no match.
+        has_key = {key: in_partition & (codes >= 0) for key, codes in routed.items()}
+        bits = [executor.bits(arrived.columns, has_key.get(executor.key, in_partition)) for executor in self.executors]
         useful = np.zeros(len(in_partition), np.bool_)
         for executor_bits in bits:
             useful |= executor_bits.any
@@ -149,10 +152,11 @@ class EngineState:
             places = np.flatnonzero(useful)
             arrived = arrived.take(places)
             bits = [executor_bits.take(places) for executor_bits in bits]
+            routed = {key: codes[places] for key, codes in routed.items()}
         begin = self.store.size
         self.store.append(arrived)
-        for coder, codes in self._routing.values():
-            codes.append(coder.codes(arrived.rows))
+        for key, (_, codes) in self._routing.items():
+            codes.append(routed[key])
         for executor, executor_bits in zip(self.executors, bits, strict=True):
             executor.advance(self.store, begin, executor_bits, self._time(executor), self._keys(executor))
 

@@ -14,6 +14,7 @@ from kleene.optimize.statistics import Statistics
 from kleene.optimize.trees.all_trees import default_tree
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
+from kleene.pattern.links import key_of
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Costed
 from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
@@ -42,7 +43,7 @@ def logicals(query: BoundQuery, without: Collection[str] = frozenset()) -> tuple
 
 def chosen_tree(query: BoundQuery, logical: Logical, statistics: Statistics, settings: Settings) -> Chosen:
     """The tree that costs least (Algorithm 5); the default tree, if the rule is off."""
-    key = query.partition if settings.uses(PUSH_EQUIVALENCE) else ()
+    key = key_of(query) if settings.uses(PUSH_EQUIVALENCE) else ()
     if not settings.uses(ORDER_BY_COST):
         plan = default_tree(query, logical, key)
         return Chosen(plan, cost_of(query, plan, statistics))

@@ -1,5 +1,7 @@
 """Equivalence tests to partitions (PAIS, SASE §4.2.1): the comparisons that a key implies need no test.
 
+A key is what the brackets say, and what spelled-out equalities do that link all components (`pattern.links`).
+
 The first attribute makes the key; the others join it, since a key is coded densely and a longer one costs no memory.
 Without the second rule they are tested during construction (§4.2.2, dynamic filtering), as Multi-PAIS's rival is.
 """
@@ -8,18 +10,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kleene.pattern.links import key_of
 from kleene.pattern.query import BoundQuery
 from kleene.plan.implied import implied_by_key
 from kleene.plan.physical import Absence, AutomatonPlan, SequencePlan
 
 
 def push_equivalence(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> SequencePlan | AutomatonPlan:
-    """The first attribute of the partition: a planner that knows no selectivities takes the order of the text."""
-    return with_key(plan, plan.key or query.partition[:1])
+    """The first attribute of the key: a planner that knows no selectivities takes the order of the text."""
+    return with_key(plan, plan.key or key_of(query)[:1])
 
 
 def push_other_equivalences(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> SequencePlan | AutomatonPlan:
-    return with_key(plan, query.partition) if plan.key else plan
+    return with_key(plan, key_of(query)) if plan.key else plan
 
 
 def with_key(plan: SequencePlan | AutomatonPlan, key: tuple[str, ...]) -> SequencePlan | AutomatonPlan:

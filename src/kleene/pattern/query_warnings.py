@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kleene.errors import AlwaysFalse, AlwaysTrue, AnyWithoutTypes, Exponential, QueryWarning, Span, Unreachable
+from kleene.errors import (
+    AlwaysFalse,
+    AlwaysTrue,
+    AnyWithoutTypes,
+    Exponential,
+    QueryWarning,
+    Span,
+    Unreachable,
+    WholeStream,
+)
 from kleene.lang import tree
 from kleene.pattern.bind_expression import Scopes
 from kleene.pattern.conditions import Conditions
@@ -44,8 +53,26 @@ def query_warnings(query: tree.Query, scopes: Scopes, conditions: Conditions) ->
         *_beyond(clauses, scopes),
         *_untyped_any(query, clauses, scopes),
         *_explosions(query, scopes),
+        *_unpartitioned(query, scopes, conditions),
     ]
     return tuple({(warning.code, warning.span, warning.message): warning for warning in warnings}.values())
+
+
+def _unpartitioned(query: tree.Query, scopes: Scopes, conditions: Conditions) -> Iterator[QueryWarning]:
+    """Contiguity goes by brackets: an equality that is spelled out makes no partition (semantics §3 Partition)."""
+    strategy = query.strategy
+    if (
+        strategy is None
+        or strategy.kind is not tree.SelectionStrategy.PARTITION_CONTIGUITY
+        or len(scopes.components) < 2
+    ):
+        return
+    if not any(item.partitions for item in conditions.equivalences):
+        yield WholeStream(
+            "no attribute in brackets makes a partition, so the whole stream is one",
+            strategy.span,
+            hint="write `[id]` for what all events agree on, or strict_contiguity",
+        )
 
 
 def _span(clause: Clause, scopes: Scopes) -> Span | None:
