@@ -26,7 +26,7 @@ from bench.query_workload import EVENTS, TEMPLATES, Workload, events, queries, t
 from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.frames.arrow import schema_on
-from kleene.kernels import shared_streams as kernel
+from kleene.kernels import shared_machine as kernel
 from kleene.query_set import QuerySet
 
 SIZES = (10_000, 100_000, 200_000, 400_000)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from kleene.kernels import shared_streams as kernel
+from kleene.kernels import shared_machine as kernel
 from kleene.query_set import QuerySet
 
 SIZE = 2_000

@@ -11,7 +11,7 @@ import pytest
 import kleene
 from kleene.engine.query_sets.shared_queries import SharedFound
 from kleene.errors import UnboundedState
-from kleene.kernels import shared_streams as kernel
+from kleene.kernels import shared_machine as kernel
 from kleene.plan.settings import Budget, Settings
 from kleene.query_set import QuerySet, SetOutputs
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kleene.kernels.shared_streams import LOOKED_AT
+from kleene.kernels.shared_machine import LOOKED_AT
 from kleene.query_set import QuerySet
 
 COLUMNS = pa.schema({"type": pa.string(), "ts": pa.int64(), "x": pa.float64(), "y": pa.int64()})

@@ -15,7 +15,7 @@ from kleene.engine.intake.strings import StringPool
 from kleene.engine.query_sets.atoms import Bounds, bounds
 from kleene.engine.streams.cells import CellLayout
 from kleene.engine.streams.compiling import EventLayout, StreamCompiler
-from kleene.kernels import shared_streams as kernel
+from kleene.kernels import shared_machine as kernel
 from kleene.kernels import stream_instances
 from kleene.kernels.expression import Ints
 from kleene.kernels.timeline import LATEST

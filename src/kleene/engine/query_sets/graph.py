@@ -14,8 +14,8 @@ from kleene.engine.query_sets.lasting_arrays import lasting, taken, with_some_ro
 from kleene.engine.query_sets.shapes import EnteringShape, Shapes
 from kleene.kernels import shared_nodes as kernel
 from kleene.kernels.expression import Ints
+from kleene.kernels.shared_machine import SharedMachine
 from kleene.kernels.shared_nodes import NewEdges, Numbers, SharedGraph
-from kleene.kernels.shared_streams import SharedMachine
 from kleene.plan.streams import FINAL, START
 
 _FIRST_ROOM = 64

@@ -19,7 +19,7 @@ from kleene.engine.streams.compiling import EventLayout
 from kleene.engine.streams.intake import Points
 from kleene.kernels.expression import Bytes, EventColumns, Ints
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
-from kleene.kernels.shared_streams import AtomColumns, Coming
+from kleene.kernels.shared_machine import AtomColumns, Coming
 from kleene.kernels.stream_instances import StreamEvents
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType

@@ -18,8 +18,8 @@ from kleene.engine.query_sets.held_events import NumberedRows
 from kleene.engine.query_sets.results import FoundPairs, distinct_matches
 from kleene.engine.query_sets.stored import StoredQueries
 from kleene.kernels.expression import Ints
+from kleene.kernels.shared_machine import SharedResults
 from kleene.kernels.shared_nodes import Numbers
-from kleene.kernels.shared_streams import SharedResults
 from kleene.kernels.stream_instances import FIRST_VALUE
 from kleene.pattern.query import BoundQuery
 

@@ -19,9 +19,9 @@ from kleene.frames.stream_columns import result_column, stream_result_schema
 from kleene.kernels import stream_instances as kernel
 from kleene.kernels.expression import Ints
 from kleene.kernels.identity import fold_singles
+from kleene.kernels.shared_machine import SharedResults
 from kleene.kernels.shared_nodes import Numbers
 from kleene.kernels.shared_results import count_queries, list_queries
-from kleene.kernels.shared_streams import SharedResults
 
 
 class ResultShape(NamedTuple):

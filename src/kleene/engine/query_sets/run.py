@@ -11,12 +11,12 @@ from kleene.engine.query_sets.intake import ComingEvents
 from kleene.engine.state.growing import with_room
 from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.pool import empty_instances
-from kleene.kernels import shared_streams as kernel
 from kleene.kernels import stream_instances as pool_kernel
 from kleene.kernels.expression import EventColumns, Groups, Ints, ProgramScope, Stack, room
 from kleene.kernels.ordered_rooms import OrderedRooms
+from kleene.kernels.shared_machine import COUNTERS, SharedInstances, SharedResults
 from kleene.kernels.shared_nodes import Numbers
-from kleene.kernels.shared_streams import SharedInstances, SharedResults, advance_shared
+from kleene.kernels.shared_streams import advance_shared, expire_shared, settle_in_shared
 
 _FIRST_ROOM = 1024
 _RESULTS_AT_ONCE = 1 << 14
@@ -89,12 +89,12 @@ class SharedRun:
         pool.free[: len(free)] = free
         pool.sizes[pool_kernel.FREE] = len(free)
         self._fit()
-        kernel.settle_in_shared(nodes.machine, self._instances)
+        settle_in_shared(nodes.machine, self._instances)
 
     def expire(self, now: int) -> None:
         """Free the instances that no event which ends now or later can serve."""
         self._fit()
-        kernel.expire_shared(self._nodes.machine, self._instances, now)
+        expire_shared(self._nodes.machine, self._instances, now)
 
     def _scope(self, columns: EventColumns, stack: Stack) -> ProgramScope:
         cells, states = self._instances.pool.cells, self._instances.pool.states
@@ -136,7 +136,7 @@ class SharedRun:
         new.pool.sizes[:] = old.pool.sizes
         new.pool.sizes[pool_kernel.FREE] = free + capacity - size
         self._instances = new._replace(noted=old.noted, occupied=old.occupied, counters=old.counters)
-        kernel.settle_in_shared(self._nodes.machine, self._instances)
+        settle_in_shared(self._nodes.machine, self._instances)
 
 
 def first_results(results: SharedResults, number: int) -> SharedResults:
@@ -163,7 +163,7 @@ def _empty(capacity: int, width: int) -> SharedInstances:
         np.zeros(capacity + 1, np.int32),
         np.zeros((capacity + 1, 3), np.int64),
         np.zeros(1, np.int64),
-        np.zeros(kernel.COUNTERS, np.int64),
+        np.zeros(COUNTERS, np.int64),
         OrderedRooms(
             np.full((capacity, 2), -1, np.int32),
             np.full(capacity, -1, np.int32),

@@ -12,7 +12,7 @@ from kleene.engine.executors.programs import depth_of
 from kleene.engine.query_sets.compiling import ALWAYS, TYPE, CompiledEdge, CompiledNode, ConstantPool
 from kleene.engine.query_sets.compiling import CompiledEntering as Entering
 from kleene.engine.streams.cells import CellLayout, Flags
-from kleene.kernels import shared_streams as kernel
+from kleene.kernels import shared_machine as kernel
 from kleene.kernels import stream_instances
 from kleene.kernels.expression import Ints
 from kleene.kernels.shared_nodes import LABEL, LABEL_COLUMNS, LABEL_EDGE, LABEL_MERGES, LABEL_NODE, LABEL_RANGED

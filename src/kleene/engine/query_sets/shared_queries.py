@@ -39,8 +39,8 @@ from kleene.engine.streams.values import ValuePool
 from kleene.frames.identity import bytes_hash
 from kleene.frames.rows import BadRow
 from kleene.kernels.expression import Ints
+from kleene.kernels.shared_machine import SharedResults
 from kleene.kernels.shared_nodes import NODE_SHAPE, QUERY, Numbers
-from kleene.kernels.shared_streams import SharedResults
 from kleene.kernels.stream_instances import FIRST_VALUE
 from kleene.lang.format import format_declaration
 from kleene.lang.literals import Plain
