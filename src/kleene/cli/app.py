@@ -352,11 +352,10 @@ def warm(
       RUN pip install kleene && kleene warm        # in a Dockerfile
       NUMBA_CACHE_DIR=/shared/kernels kleene warm
     """
-    from kleene.cli.warming import archive_classes, compile_all
+    from kleene.cli.warming import compile_all, compile_and_archive
 
-    typer.echo(compile_all())
-    if spark:
-        typer.echo(archive_classes())
+    for message in compile_and_archive() if spark else [compile_all()]:
+        typer.echo(message)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import typer
@@ -26,6 +27,14 @@ def compile_all() -> str:
     with warming.helped(), _steps(len(WARMINGS)) as begins:
         seconds = warm(begins)
     return f"compiled in {seconds:.0f} s: kernels are kept in {folder}"
+
+
+def compile_and_archive() -> Iterator[str]:
+    """Both at once, so that no processor waits: Java writes its archive with one of them. A message of each."""
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        archived = beside.submit(archive_classes)
+        yield compile_all()
+        yield archived.result()
 
 
 def archive_classes() -> str:

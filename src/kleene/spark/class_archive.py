@@ -7,6 +7,7 @@ Java itself tells whether an archive is of this Java and these jars, and goes on
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import subprocess
 import sys
@@ -54,6 +55,7 @@ def archive_options() -> Sequence[str]:
 
 def make_archive() -> Path | None:
     """Run Spark once, in a process of its own, and keep the classes that it loaded; None where Java cannot."""
+    from kleene.engine.warming import VARIABLE
     from kleene.spark.java import ensure_java
 
     ensure_java()
@@ -66,8 +68,12 @@ def make_archive() -> Path | None:
         return None
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".spark-") as folder:
         draft = Path(folder) / file.name
+        # It starts nothing that compiles kernels.
         subprocess.run(
-            [sys.executable, "-m", "kleene.spark.class_archive", str(draft)], check=False, timeout=60 * _MINUTES
+            [sys.executable, "-m", "kleene.spark.class_archive", str(draft)],
+            env={**os.environ, VARIABLE: "0"},
+            check=False,
+            timeout=60 * _MINUTES,
         )
         if not draft.is_file():
             return None
@@ -85,6 +91,8 @@ def _run_spark(draft: Path) -> None:
     from kleene.spark.session import LOGGING, local_session
     from kleene.spark.streaming.live import MicroBatch, live
 
+    # Kernels may be compiled beside this: what it matches is too little to wait for them.
+    logging.getLogger("kleene").setLevel(logging.ERROR)
     options = " ".join([LOGGING, f"-XX:ArchiveClassesAtExit={draft}", "-XX:TieredStopAtLevel=1", *_SILENT])
     session = local_session(**{"spark.driver.extraJavaOptions": options})
     rows = [("A", 1, 5), ("B", 2, 5), ("Z", 99, 0)]
