@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 from tests.chaos.processes import ended, jvm_of, kill, workers_of
 from tests.chaos.tally import Rows, Tally
-from tests.users.places import BRIEFLY
+from tests.users.places import briefly
 
 import kleene
 
@@ -190,7 +190,7 @@ class RealRun:
                 stderr=errors,
                 text=True,
                 start_new_session=True,
-                env={**os.environ, **BRIEFLY},
+                env={**os.environ, **briefly()},
                 cwd=Path(__file__).parents[2],
             )
             try:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-from tests.users.places import BRIEFLY
+from tests.users.places import briefly
 
 from kleene.spark.java import ensure_java
 
@@ -61,7 +61,7 @@ def _start(arguments: list[str], folder: Path, log: Path) -> subprocess.Popen[by
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
-        **BRIEFLY,
+        **briefly(),
     }
     # What executors import must come to them with the job, and they leave traces of it.
     environment.pop("PYTHONPATH", None)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.spark.comparing import random_events
-from tests.users.places import BRIEFLY
+from tests.users.places import briefly
 
 import kleene
 
@@ -85,7 +85,7 @@ def test_a_pipeline_on_two_workers_finds_what_this_process_finds(tmp_path: Path)
 def run(folder: Path, *arguments: str) -> None:
     command = [sys.executable, *arguments]
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **BRIEFLY}, capture_output=True, text=True, timeout=240, check=False
+        command, cwd=folder, env={**os.environ, **briefly()}, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
 

@@ -11,14 +11,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kleene.spark.class_archive import archive_options
 from kleene.spark.java import ensure_java
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 _OURS = ("PYSPARK_", "SPARK_", "KLEENE_", "NUMBA_", "PYTEST_", "VIRTUAL_ENV", "TZ", "XDG_", "PYTHONDONTWRITEBYTECODE")
 NOBODY = 65534
-# Java's second compiler takes as much of a short run as what it compiles; it changes no answer.
-BRIEFLY = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+
+
+def briefly() -> dict[str, str]:
+    """Java without what takes as much of a short run as the run: its second compiler, and loading class by class.
+
+    Neither changes an answer. The archive of classes is that of `make setup`, where there is one.
+    """
+    ensure_java()
+    return {"JDK_JAVA_OPTIONS": " ".join(["-XX:TieredStopAtLevel=1", *archive_options()])}
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -27,7 +35,7 @@ def environment(**more: str) -> dict[str, str]:
     own = str(Path(sys.executable).parent)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     path = [folder for folder in kept.get("PATH", "").split(os.pathsep) if folder != own]
-    return {**kept, "PATH": os.pathsep.join(path), **BRIEFLY, **more}
+    return {**kept, "PATH": os.pathsep.join(path), **briefly(), **more}
 
 
 def run(

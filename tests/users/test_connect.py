@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.spark.comparing import random_events
-from tests.users.places import BRIEFLY
+from tests.users.places import briefly
 
 import kleene
 
@@ -62,7 +62,7 @@ def test_a_connect_session_gives_the_same_matches() -> None:
     command = [sys.executable, "-c", CLIENT, json.dumps(queries)]
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        command, cwd=root, env={**os.environ, **BRIEFLY}, capture_output=True, text=True, timeout=900, check=False
+        command, cwd=root, env={**os.environ, **briefly()}, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])

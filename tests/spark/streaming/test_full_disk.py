@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.spark.stream_pipelines import lines
-from tests.users.places import BRIEFLY
+from tests.users.places import briefly
 
 import kleene
 
@@ -114,7 +114,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", MAIN, "run", "pipeline.toml"],
         cwd=folder,
-        env={**os.environ, **BRIEFLY},
+        env={**os.environ, **briefly()},
         capture_output=True,
         text=True,
         timeout=300,
