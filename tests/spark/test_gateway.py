@@ -43,13 +43,19 @@ def test_chatter_is_dropped_and_everything_else_is_not() -> None:
 def test_a_stream_prints_nothing_of_pysparks_own(tmp_path: Path) -> None:
     """In a process of its own; what a worker writes to its error output comes through.
 
-    Functions on batches and the stream's operator have one daemon: a second one would load everything again.
+    Functions on batches and the stream's operator have one daemon: a second one would load everything again. And Java
+    maps the archive of classes that `make setup` made: it says nothing about one that it does not take.
     """
     program = """
 import os, sys
 import kleene
 from kleene.plan.settings import Settings, Stream
+from kleene.spark.class_archive import archive_file, make_archive
+from kleene.spark.java import ensure_java
 from kleene.spark.session import local_session
+
+ensure_java()
+archive_file().is_file() or make_archive()
 
 def loud(batches):
     os.write(2, b"a worker speaks\\n")
@@ -65,11 +71,12 @@ going = run.start(lambda made, _: found.append(made.number("matches")), checkpoi
 going.awaitTermination()
 java = session.sparkContext._jvm.java.lang.ProcessHandle.current()
 commands = [child.info().commandLine().orElse("") for child in java.children().toArray()]
-print(sum(found), sum("kleene.spark.daemon" in command for command in commands))
+daemons = sum("kleene.spark.daemon" in command for command in commands)
+print(sum(found), daemons, str(archive_file()) in open(f"/proc/{java.pid()}/maps").read())
 """
     ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     said = ended.stderr
-    assert (ended.returncode, ended.stdout) == (0, "1 1\n"), said
+    assert (ended.returncode, ended.stdout) == (0, "1 1 True\n"), said
     assert "a worker speaks" in said
     assert WORKER not in said
     assert "incubator" not in said
@@ -94,21 +101,3 @@ def test_an_archive_is_used_when_it_is_there(tmp_path: Path, monkeypatch: pytest
     assert f"-XX:SharedArchiveFile={file}" in class_archive.archive_options()
     (tmp_path / "java" / "release").write_text('JAVA_VERSION="21.0.1"\n')
     assert class_archive.archive_options() == ()
-
-
-@pytest.mark.spark
-def test_java_maps_the_archive_that_was_made() -> None:
-    """`make setup` made one. Java says nothing about an archive that it does not take, but does not map it."""
-    program = """
-from kleene.spark.class_archive import archive_file, make_archive
-from kleene.spark.java import ensure_java
-from kleene.spark.session import brief_session
-
-ensure_java()
-archive_file().is_file() or make_archive()
-session = brief_session("local[1]")
-java = session.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
-print(str(archive_file()) in open(f"/proc/{java}/maps").read())
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert ended.stdout == "True\n", ended.stderr
