@@ -71,9 +71,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("clean")
     run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", home, ROOT, cwd=home)
     (wheel,) = home.glob("kleene-*.whl")
-    venv.create(home / "venv", with_pip=True)
+    venv.create(home / "venv")
     interpreter = home / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    run(interpreter, "-m", "pip", "install", "-q", "--no-deps", wheel, cwd=home)
+    run(sys.executable, "-m", "pip", "--python", interpreter, "install", "-q", "--no-deps", wheel, cwd=home)
     link_packages(Path(sysconfig.get_path("purelib", "venv", {"base": str(home / "venv")})))
     return interpreter
 

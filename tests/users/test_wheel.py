@@ -64,20 +64,11 @@ def wheel(public: Path) -> Path:
 def installed(wheel: Path, public: Path) -> Path:
     """The `bin` folder of an environment that holds the wheel and its core dependencies, no extras."""
     home = public / "clean"
-    venv.create(home, with_pip=True)
+    # The pip of this environment installs into that one: a pip of its own would take seconds more.
+    venv.create(home)
     scripts = home / ("Scripts" if os.name == "nt" else "bin")
-    run(
-        scripts / "python",
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-compile",
-        "-c",
-        ROOT / "constraints.txt",
-        wheel,
-        cwd=home,
-    )
+    pip = (sys.executable, "-m", "pip", "--python", scripts / "python")
+    run(*pip, "install", "-q", "--no-compile", "-c", ROOT / "constraints.txt", wheel, cwd=home)
     return scripts
 
 
