@@ -40,7 +40,9 @@ def test_a_message_may_lack_its_key_or_its_value(broker: Broker, topic: str) -> 
     assert Counter(broker.consume(topic)) == Counter([b"no key", None])
 
 
-@pytest.mark.parametrize("end", [Broker.stop, Broker.kill], ids=["stop", "kill"])
+@pytest.mark.parametrize(
+    "end", [pytest.param(Broker.stop, id="stop", marks=pytest.mark.soak), pytest.param(Broker.kill, id="kill")]
+)
 def test_a_restart_keeps_address_and_data(broker: Broker, topic: str, end: Callable[[Broker], None]) -> None:
     before = broker.bootstrap
     broker.produce(topic, EVENTS[:30])

@@ -42,7 +42,7 @@ NOBODY = -1
 DELAY = 3
 AT_A_TIME = 24
 # Into how many batches the events are cut.
-BATCHES = 8 if SOAKING else 4
+BATCHES = 8 if SOAKING else 3
 # Longer than any window of a case, in milliseconds.
 FAR = 400 * 24 * 3600 * 1000
 _ARRIVING = PACKED.append(pa.field("at", pa.timestamp("us", "UTC")))

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 ON_SLOTS = 400 if SOAKING else 16
 # A hundred and more in `make soak`.
-ON_SPARK = 104 if SOAKING else 16
+ON_SPARK = 104 if SOAKING else 10
 
 
 def test_pairs_on_a_slot_agree_with_a_batch(record_property: Callable[[str, object], None]) -> None:

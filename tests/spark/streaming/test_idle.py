@@ -31,7 +31,7 @@ ALONE = kleene.query("PATTERN SEQ(A a, !(B b)) WHERE [id] WITHIN 2 seconds", nam
 BEGAN = "2026-03-02T12:00:00.000Z"
 BEGAN_MS = 1_772_452_800_000
 # Files that come while a stream is down, each half a second later: as long as `idle`.
-OUTAGE = 10 if SOAKING else 5
+OUTAGE = 10 if SOAKING else 4
 
 
 # What a batch shows --------------------------------------------------------------------------------------------------
