@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_nothing_forged_ends_a_process_or_raises_anything_raw() -> None:
-    became = tried_in_children(0, 10_000 if SOAKING else 150)
+    became = tried_in_children(0, 10_000 if SOAKING else 100)
     print(became.report())
     assert not became.ended, became.report()
     assert not became.raw, became.report()
@@ -22,5 +22,5 @@ def test_nothing_forged_ends_a_process_or_raises_anything_raw() -> None:
 
 def test_without_its_contract_a_forged_state_does_harm() -> None:
     """Otherwise the states above would be too tame to show anything."""
-    became = tried_in_children(0, 100, checked=False)
+    became = tried_in_children(0, 100 if SOAKING else 50, checked=False)
     assert became.ended or became.raw, became.report()

@@ -45,6 +45,7 @@ QUERY_7 = """
 ) publish Falls
 """
 
+PRINTED = rounds(4_000, share=40)
 # Written, and printed in 40 columns.
 LAID_OUT = [
     ("select{price>5}(Stock S1)", "σ{price > 5}(Stock S1)"),
@@ -125,14 +126,14 @@ def test_words_of_the_algebra_may_be_names(text: str) -> None:
 @pytest.mark.slow
 def test_random_expressions_survive_printing() -> None:
     broken = 0
-    for seed in range(rounds(4_000)):
+    for seed in range(PRINTED):
         parsed = _parsed(random_stream_case(Random(seed)).text)
         for width in (None, WIDTH, 40, 1):
             printed = format_stream_query(parsed, width)
             assert _parsed(printed) == parsed
             assert format_stream_query(_parsed(printed), width) == printed
         broken += "\n" in format_query(parsed)
-    assert broken > rounds(4_000) // 4
+    assert broken > PRINTED // 4
 
 
 # Any name and any condition, whether it means something or not.

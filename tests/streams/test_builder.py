@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import pytest
+from tests.soaking import rounds
 
 import kleene
 from kleene import StreamExpression, carried, stream
@@ -69,7 +70,7 @@ def test_methods_and_text_say_the_same(built: kleene.StreamExpression | kleene.P
 @pytest.mark.slow
 def test_any_expression_can_be_built() -> None:
     """The expressions of the random tests, taken apart and built again."""
-    for seed in range(300):
+    for seed in range(rounds(1_600)):
         parsed = parse(random_stream_case(Random(seed)).text, "cesar")
         assert isinstance(parsed, streams.StreamQuery)
         assert _built(parsed.stream).query_tree == parsed

@@ -8,11 +8,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.soaking import rounds
 
 import kleene
 
 PAPERS = Path(__file__).parents[2] / "examples" / "papers"
-ROUNDS = 150
+ROUNDS = rounds(800)
 
 
 def results(rows: list[dict[str, Any]], name: str, params: dict[str, object]) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from random import Random
 import pytest
 from tests.optimize.rewrites.common_parts import common_case
 from tests.optimize.rewrites.matching import bound_case, logicals, matches
+from tests.soaking import rounds
 
 from kleene.errors import ClosureCondition
 from kleene.optimize.rewrites.complexity import Complexity, complexity
@@ -31,8 +31,7 @@ from kleene.plan.trees import Alias
 from kleene.testing.generators import GeneratedCase, random_case
 
 NAMES = [name for name, _ in REWRITES]
-# More for a long night: KLEENE_CASES_A_STRATUM=2000.
-CASES_A_STRATUM = int(os.environ.get("KLEENE_CASES_A_STRATUM", "110"))
+CASES_A_STRATUM = rounds(640)
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.errors.QueryWarning")
 

@@ -18,6 +18,7 @@ from kleene.reference.streams import StreamEvaluator
 
 SCHEMA = Schema(columns={"type": "string", "ts": "int", "k": "int", "x": "int", "y": "float", "s": "string"})
 TEXTS = [block.strip().splitlines() for block in Path(__file__).with_name("rules.txt").read_text().split("\n\n")]
+STREAMS = rounds(6_000, share=50)
 _PLACES = (Project, Compute, Rename, Filter)
 
 
@@ -33,7 +34,7 @@ def test_every_rule_has_a_text() -> None:
 @pytest.mark.slow
 def test_the_normal_form_is_the_same_stream(record_property: Any) -> None:
     changed = results = 0
-    for seed in range(rounds(6_000)):
+    for seed in range(STREAMS):
         pair = next(pairs_of("nested", 20_000 + seed))
         root = pair.bound.root
         normal = normal_form(root)
@@ -46,14 +47,12 @@ def test_the_normal_form_is_the_same_stream(record_property: Any) -> None:
                 assert places == sorted(set(places)), print_stream(top)
         changed += normal is not root
         results += bool(expected)
-    record_property(
-        "counted", f"normal form = stream: {rounds(6_000)} streams, {changed} changed, {results} with results"
-    )
-    assert changed > rounds(6_000) / 5
+    record_property("counted", f"normal form = stream: {STREAMS} streams, {changed} changed, {results} with results")
+    assert changed > STREAMS / 5
 
 
 @pytest.mark.slow
 def test_a_printed_stream_is_the_same_stream() -> None:
-    for seed in range(rounds(2_000)):
+    for seed in range(rounds(2_000, share=50)):
         query = next(pairs_of("nested", 30_000 + seed)).bound
         assert StreamQuery(print_stream(query.root)).bind(query.schema).root is query.root
