@@ -47,8 +47,8 @@ check: lint ## lint, and the tests that need neither Spark nor patience (a few m
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not slow and not soak"
 
 test: lint ## lint, and all tests
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not soak"
-	-@$(BIN)/python -m tests.spark.jars # once, before two workers would; without them Kafka's tests fail and say why
+	@# Kafka's jars are fetched meanwhile, before several workers would; without them Kafka's tests fail and say why.
+	$(BIN)/python -m tests.spark.jars & $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not soak" && wait
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "spark and not soak"
 
 TIMES ?= 1
