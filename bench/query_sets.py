@@ -1,7 +1,7 @@
 """Many queries at once against the goal G8 (`make bench-queries`): Cayuga's technical benchmark (CESAR §5.1), W5.
 
 Figures 16(a), (b), (c) and 17 of the paper, then loading, adding, memory, queries that an event does not concern, and
-many hits an event; counts are compared with those of single queries that run by themselves. Peers: the naive extension
+many hits an event, and patterns; counts are compared with those of single queries that run by themselves. Peers: the naive extension
 of a pub/sub engine (the same kernels and the same index without merging and without rooms), and Esper.
 """
 
@@ -22,6 +22,7 @@ import pyarrow as pa
 
 import kleene
 from bench.measure import CountsDiffer, Verdict, header
+from bench.pattern_sets import patterns
 from bench.query_workload import EVENTS, TEMPLATES, Workload, events, queries, text
 from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.shared_queries import SharedQueries
@@ -352,7 +353,9 @@ def in_a_process_of_its_own(part: str, quick: bool) -> list[Verdict]:
 def main() -> int:
     given = argparse.ArgumentParser(prog="python -m bench.query_sets", description=__doc__)
     given.add_argument(
-        "--parts", nargs="*", default=["16a", "16bc", "17", "dense", "all-loading", "unconcerned", "hits", "esper"]
+        "--parts",
+        nargs="*",
+        default=["16a", "16bc", "17", "dense", "all-loading", "unconcerned", "hits", "patterns", "esper"],
     )
     given.add_argument("--quick", action="store_true", help="a tenth of the queries: to see that it runs")
     arguments = given.parse_args()
@@ -370,6 +373,7 @@ def main() -> int:
         "texts": lambda: texts(400_000 // part),
         "unconcerned": lambda: unconcerned(400_000 // part),
         "hits": lambda: hits(400_000 // part),
+        "patterns": lambda: patterns(10_000 // part, EVENTS // part),
         "esper": peers,
     }
     print(header("numba", "pyarrow") + f"; one thread, {EVENTS:,} events")

@@ -18,16 +18,20 @@ from kleene.kernels.ordered_rooms import (
 SIZE = 200
 
 
+def nobody(size: int) -> OrderedRooms:
+    return OrderedRooms(
+        np.full((size, 2), -1, np.int32),
+        np.full(size, -1, np.int32),
+        np.zeros(size, np.int64),
+        np.full(1, -1, np.int32),
+    )
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_instances_come_in_the_order_of_their_bounds(seed: int) -> None:
     rng = Random(seed)
     rooms = np.zeros(SIZE, np.uint64)
-    ordered = OrderedRooms(
-        np.full((SIZE, 2), -1, np.int32),
-        np.full(SIZE, -1, np.int32),
-        np.zeros(SIZE, np.int64),
-        np.full(1, -1, np.int32),
-    )
+    ordered = nobody(SIZE)
     waiting: dict[int, tuple[int, int]] = {}
     for _ in range(1_500):
         instance = rng.randrange(SIZE)
@@ -52,12 +56,7 @@ def test_rising_bounds_make_no_list() -> None:
     """The depth stays near the logarithm, whatever order instances come in."""
     size = 4_096
     rooms = np.zeros(size, np.uint64)
-    ordered = OrderedRooms(
-        np.full((size, 2), -1, np.int32),
-        np.full(size, -1, np.int32),
-        np.zeros(size, np.int64),
-        np.full(1, -1, np.int32),
-    )
+    ordered = nobody(size)
     for instance in range(size):
         enter_in_order(ordered, rooms, instance, np.uint64(1), instance)
     depth = np.zeros(size, np.int64)
