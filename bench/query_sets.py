@@ -1,8 +1,8 @@
 """Many queries at once against the goal G8 (`make bench-queries`): Cayuga's technical benchmark (CESAR §5.1), W5.
 
 Figures 16(a), (b), (c) and 17 of the paper, then loading, adding, memory, queries that an event does not concern, and
-many hits an event, and patterns; counts are compared with those of single queries that run by themselves. Peers: the naive extension
-of a pub/sub engine (the same kernels and the same index without merging and without rooms), and Esper.
+many hits an event, and patterns; counts are compared with those of single queries that run by themselves. Peers: the
+naive extension of a pub/sub engine (the same kernels and the same index without merging and without rooms), and Esper.
 """
 
 from __future__ import annotations
@@ -352,11 +352,8 @@ def in_a_process_of_its_own(part: str, quick: bool) -> list[Verdict]:
 
 def main() -> int:
     given = argparse.ArgumentParser(prog="python -m bench.query_sets", description=__doc__)
-    given.add_argument(
-        "--parts",
-        nargs="*",
-        default=["16a", "16bc", "17", "dense", "all-loading", "unconcerned", "hits", "patterns", "esper"],
-    )
+    usual = ["16a", "16bc", "17", "dense", "all-loading", "unconcerned", "hits", "patterns", "esper"]
+    given.add_argument("--parts", nargs="*", default=usual)
     given.add_argument("--quick", action="store_true", help="a tenth of the queries: to see that it runs")
     arguments = given.parse_args()
     part = 10 if arguments.quick else 1

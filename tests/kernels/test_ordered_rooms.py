@@ -19,12 +19,8 @@ SIZE = 200
 
 
 def nobody(size: int) -> OrderedRooms:
-    return OrderedRooms(
-        np.full((size, 2), -1, np.int32),
-        np.full(size, -1, np.int32),
-        np.zeros(size, np.int64),
-        np.full(1, -1, np.int32),
-    )
+    under, over, top = (np.full(shape, -1, np.int32) for shape in ((size, 2), size, 1))
+    return OrderedRooms(under, over, np.zeros(size, np.int64), top)
 
 
 @pytest.mark.parametrize("seed", range(4))
