@@ -112,7 +112,8 @@ WARMINGS = (
     ),
     Warming(
         "sets of queries",
-        "σ{b.x > 2 and b.y < a.y + 1.5}(μ{ID, a.id = b.id and b.s != 'q' and DUR <= 9}(σ{a.x >= 0}(A a), A b))",
+        "σ{b.x > 2 and b.y < a.y + 1.5}"
+        "(μ{ID, a.id = b.id and b.s != 'q' and DUR <= 9}(σ{a.x IN (0, 1, 3, 4)}(A a), A b))",
         shared=True,
     ),
 )
@@ -179,6 +180,7 @@ def _run_shared(text: str, table: pa.Table) -> None:
     stream = shared.stream()
     found, _, _ = stream.process(table.slice(0, 6), 4)
     shared.remove(0)
+    shared.compact(stream)
     found += stream.finish(table.slice(6))[0]
     for each in found:
         shared.table_of(each, lists=False)

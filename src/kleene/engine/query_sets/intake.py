@@ -76,8 +76,7 @@ class SharedIntake(NamedTuple):
         atoms = AtomColumns(np.zeros((size, len(self.atoms)), np.int64), np.ones((size, len(self.atoms)), np.uint8))
         for number, name in enumerate(self.atoms):
             _put_atoms(atoms.values[:, number], atoms.known[:, number], name, store, layout, flags)
-        starts, ends, start_ties, end_ties = map(np.ascontiguousarray, points)
-        events = StreamEvents(starts, ends, start_ties, end_ties, np.zeros(0, np.uint64))
+        events = StreamEvents(*points.for_kernels(), np.zeros(0, np.uint64))
         return ComingEvents(Coming(events, atoms), columns)
 
 

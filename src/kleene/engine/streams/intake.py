@@ -94,6 +94,10 @@ class Points(NamedTuple):
     def take(self, rows: Ints) -> Points:
         return Points(*(array[rows] for array in self))
 
+    def for_kernels(self) -> Points:
+        """The same, read-only whether it is Arrow's own memory or a copy: kernels are compiled for one of the two."""
+        return Points(*map(_read_only, self))
+
     def slice(self, begin: int, end: int) -> Points:
         return Points(*(array[begin:end] for array in self))
 
@@ -104,6 +108,12 @@ class Points(NamedTuple):
         ):
             place += 1
         return place
+
+
+def _read_only(array: Ints) -> Ints:
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def tie_numbers(column: pa.ChunkedArray) -> Ints:
@@ -162,8 +172,7 @@ def _arrays(rows: pa.Table, points: Points, stream: CompiledStream, values: Cell
             np.ascontiguousarray(columns.reals[:, useful]),
             np.ascontiguousarray(columns.states[:, useful]),
         )
-    starts, ends, start_ties, end_ties = map(np.ascontiguousarray, points)
-    return Arrived(StreamEvents(starts, ends, start_ties, end_ties, formulas), columns)
+    return Arrived(StreamEvents(*points.for_kernels(), formulas), columns)
 
 
 def _members(event_class: EventClass, store: ColumnStore, values: CellValues) -> Flags:
