@@ -26,6 +26,7 @@ from bench.pattern_sets import patterns
 from bench.query_workload import EVENTS, TEMPLATES, Workload, events, queries, text
 from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.shared_queries import SharedQueries
+from kleene.engine.query_sets.shared_stream import SharedStream
 from kleene.frames.arrow import schema_on
 from kleene.kernels import shared_machine as kernel
 from kleene.query_set import QuerySet
@@ -70,7 +71,7 @@ def measured(rules: QuerySet, stream: pa.Table, repeats: int = REPEATS) -> Run:
     seconds = []
     for number in range(repeats + 1):
         began = time.perf_counter()
-        shared = rules._shared.stream(lives=False)
+        shared = SharedStream(rules._shared, lives=False)
         found, _, _ = shared.finish(stream)
         if number or repeats == 0:
             seconds.append(time.perf_counter() - began)
@@ -293,7 +294,7 @@ def hits(size: int) -> list[Verdict]:
     seconds, pairs = [], 0
     for _ in range(REPEATS + 1):
         began = time.perf_counter()
-        found, _, _ = rules._shared.stream(lives=False).finish(wanted)
+        found, _, _ = SharedStream(rules._shared, lives=False).finish(wanted)
         seconds.append(time.perf_counter() - began)
         pairs = sum(len(each.pairs.queries) for each in found)
     rate = pairs / statistics.median(seconds[1:]) / 1e6

@@ -16,13 +16,14 @@ from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.query_sets.access_paths import RangePath
 from kleene.engine.query_sets.coming import PendingQueries, Refusals
 from kleene.engine.query_sets.compiling import TYPE
+from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.shared_queries import (
     FEW_QUERIES,
     Found,
     SharedQueries,
-    SharedStream,
     SharedTemplate,
 )
+from kleene.engine.query_sets.shared_stream import SharedStream
 from kleene.engine.readiness import uncompiled_if_few, when_ready
 from kleene.errors import BadParameter, BudgetExceeded, KleeneError, NameTaken, NoSuchQuery, UnknownKind, did_you_mean
 from kleene.frames.arrow import schema_on, value_type
@@ -180,7 +181,7 @@ class QuerySet:
             self._shared.remove(self._number(name))
         queries = self._shared.queries
         if queries.size > _WORTH_COMPACTING and queries.live < queries.size // 2:
-            self._shared.compact(self._stream)
+            self._shared.compact(self._run)
 
     # What there is
 
@@ -265,20 +266,20 @@ class QuerySet:
             kind = next(map(kind_of, events.values()), FrameKind.ARROW)
         table, _ = to_table(events, self._schema)
         self._flush()
-        self._shared.see(table, self._stream)
+        self._shared.see(table, self._run)
         outputs = when_ready(lambda: self._bounded(table, results), table.num_rows, *self._shared.plans)
         alone = [(name, self._run_of(each.query).finish(table)) for name, each in self._alone.items()]
         return _in_kind(_with_alone(outputs, alone, results), lambda rows: from_arrow(rows, kind))
 
     def _bounded(self, table: pa.Table, results: str) -> SetOutputs:
-        return self._outputs(*self._shared.stream(lives=False).finish(table), results)
+        return self._outputs(*SharedStream(self._shared, lives=False).finish(table), results)
 
     def process(self, batch: Any, watermark: int | None = None, *, results: str = "matches") -> SetOutputs:
         """Take in a batch of a stream, and match the events that the watermark has passed."""
         _check_results(results)
         table, _ = to_table(tables_read(batch), self._schema)
         self._flush()
-        self._shared.see(table, self._stream)
+        self._shared.see(table, self._run)
         if watermark is not None and self._settings.budget.state_bytes is None:
             self._shared.check_bounded()
         stream = self._live
@@ -312,9 +313,14 @@ class QuerySet:
             )
 
     @property
+    def _run(self) -> SharedRun | None:
+        """What waits for queries that share, if a stream has begun."""
+        return None if self._stream is None else self._stream.run
+
+    @property
     def _live(self) -> SharedStream:
         if self._stream is None:
-            self._stream = self._shared.stream()
+            self._stream = SharedStream(self._shared)
         return self._stream
 
     # How queries are put in

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from kleene.engine.query_sets.shared_stream import SharedStream
 from kleene.kernels import shared_machine as kernel
 from kleene.query_set import QuerySet
 
@@ -37,7 +38,7 @@ TEXT = "σ{near > :least AND far >= :low AND far < :high}(S a)"
 
 
 def looked_at(queries: QuerySet) -> float:
-    stream = queries._shared.stream(lives=False)
+    stream = SharedStream(queries._shared, lives=False)
     stream.finish(table())
     return float(stream.run.counters[kernel.LOOKED_AT]) / SIZE
 

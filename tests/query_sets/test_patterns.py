@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from kleene.engine.query_sets.shared_queries import SharedFound
+from kleene.engine.query_sets.results import SharedFound
+from kleene.engine.query_sets.shared_stream import SharedStream
 from kleene.errors import UnboundedState
 from kleene.kernels import shared_machine as kernel
 from kleene.plan.settings import Budget, Settings
@@ -115,7 +116,7 @@ def test_what_waits_for_a_bound_is_not_looked_at_before(condition: str) -> None:
     rules = QuerySet(EVENTS)
     rules.add(text, name="a")
     assert "waiting     by type, in order of x" in rules.explain()
-    stream = rules._shared.stream(lives=False)
+    stream = SharedStream(rules._shared, lives=False)
     (found,) = stream.finish(table)[0]
     assert isinstance(found, SharedFound)
     assert len(found.queries) == kleene.match(table, text).num_rows > 0

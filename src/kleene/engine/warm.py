@@ -19,6 +19,7 @@ from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.any_engine import engine_for
 from kleene.engine.engine import Engine
 from kleene.engine.query_sets.shared_queries import SharedQueries
+from kleene.engine.query_sets.shared_stream import SharedStream
 from kleene.engine.warming import stamp
 from kleene.frames.arrow import schema_on
 from kleene.optimize.trees.all_trees import all_trees
@@ -177,10 +178,10 @@ def _run_shared(text: str, table: pa.Table) -> None:
     values = [shared.values.strings.code(each) if isinstance(each, str) else each for each in constants]
     given = {name: np.array([value] * 2) for (name, _), value in zip(template.parameters, values, strict=True)}
     shared.add(known, given, numbers)
-    stream = shared.stream()
+    stream = SharedStream(shared)
     found, _, _ = stream.process(table.slice(0, 6), 4)
     shared.remove(0)
-    shared.compact(stream)
+    shared.compact(stream.run)
     found += stream.finish(table.slice(6))[0]
     for each in found:
         shared.table_of(each, lists=False)

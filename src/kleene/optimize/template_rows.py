@@ -39,8 +39,6 @@ from kleene.plan.streams import EventAutomaton
 # By variable.
 Clauses = Mapping[str, tuple[Clause, ...]]
 
-_CONTIGUOUS = frozenset({tree.SelectionStrategy.STRICT_CONTIGUITY, tree.SelectionStrategy.PARTITION_CONTIGUITY})
-
 
 @dataclass(frozen=True, slots=True)
 class TemplateRows:
@@ -155,7 +153,7 @@ def _joined(left: Conditions, right: Conditions) -> Conditions:
 def _concerned(query: BoundQuery) -> Iterator[EventAutomaton]:
     """The automata of single events, of which one takes each event that can change what a query finds."""
     keys = dict(_key_values(query))
-    if query.strategy in _CONTIGUOUS or query.counts_events:
+    if query.strategy.is_contiguous or query.counts_events:
         # Every event of the partition counts.
         yield every_event(query, [_equal("", Which.SINGLE, name, value) for name, value in keys.items()])
         return

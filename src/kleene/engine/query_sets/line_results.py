@@ -15,44 +15,30 @@ from kleene.engine.output.ordering import in_order
 from kleene.engine.output.returned import columns_returned
 from kleene.engine.output.tables import MatchOwners, match_table
 from kleene.engine.query_sets.held_events import NumberedRows
-from kleene.engine.query_sets.results import FoundPairs, distinct_matches
+from kleene.engine.query_sets.results import SharedFound, distinct_matches
 from kleene.engine.query_sets.stored import StoredQueries
 from kleene.kernels.expression import Ints
-from kleene.kernels.shared_machine import SharedResults
 from kleene.kernels.shared_nodes import Numbers
 from kleene.kernels.stream_instances import FIRST_VALUE
 from kleene.pattern.query import BoundQuery
 
 
 def line_rows(
-    query: BoundQuery,
-    events: NumberedRows,
-    results: SharedResults,
-    pairs: FoundPairs,
-    strings: StringPool,
-    queries: StoredQueries,
-    digests: Callable[[Numbers], Hashes],
+    found: SharedFound, strings: StringPool, queries: StoredQueries, digests: Callable[[Numbers], Hashes]
 ) -> pa.Table:
-    """A row for each query and match, as the query has it by itself; `query` is one of those that have them.
+    """A row for each query and match, as the query has it by itself.
 
     digests   the hashes that identify queries in match ids
     """
-    numbers = np.repeat(_numbers(query, events, results), pairs.counts, axis=0)
-    owners = MatchOwners(queries.names(pairs.queries), digests(pairs.queries))
-    return _table(query, events, _matches(numbers), strings, owners)
+    query, events, numbers = _numbers(found)
+    owners = MatchOwners(queries.names(found.queries), digests(found.queries))
+    return _table(query, events, _matches(np.repeat(numbers, found.pairs.counts, axis=0)), strings, owners)
 
 
-def line_lists(
-    query: BoundQuery,
-    events: NumberedRows,
-    results: SharedResults,
-    pairs: FoundPairs,
-    strings: StringPool,
-    queries: StoredQueries,
-) -> pa.Table:
+def line_lists(found: SharedFound, strings: StringPool, queries: StoredQueries) -> pa.Table:
     """A row for each match that some query has, with the list of these."""
-    numbers = _numbers(query, events, results)
-    distinct = distinct_matches(numbers, pairs, queries)
+    query, events, numbers = _numbers(found)
+    distinct = distinct_matches(numbers, found.pairs, queries)
     matches = _matches(numbers[distinct.firsts])
     order = in_order(matches, events.spans).order
     table = _table(query, events, matches.take(order), strings, None).drop_columns(["match_id", "query"])
@@ -66,9 +52,12 @@ def _table(
     return match_table(query, events.rows, events.spans, matches, store, strings, owners)
 
 
-def _numbers(query: BoundQuery, events: NumberedRows, results: SharedResults) -> Ints:
-    """[result, place]: the rows of its events."""
-    return results.cells[:, FIRST_VALUE : FIRST_VALUE + len(query.positives)] - events.first
+def _numbers(found: SharedFound) -> tuple[BoundQuery, NumberedRows, Ints]:
+    """One of the queries, their events, and [result, place] the rows of these."""
+    query, events = found.query, found.events
+    assert isinstance(query, BoundQuery), "lines are patterns"
+    assert events is not None, "results of lines come with their events"
+    return query, events, found.results.cells[:, FIRST_VALUE : FIRST_VALUE + len(query.positives)] - events.first
 
 
 def _matches(numbers: Ints) -> Matches:

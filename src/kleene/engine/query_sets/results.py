@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.output.gathering import taken_rows
 from kleene.engine.output.identity import Hashes, column_hashes, folds_of_queries, ids_of
+from kleene.engine.query_sets.held_events import NumberedRows
 from kleene.engine.query_sets.stored import StoredQueries
 from kleene.engine.streams.cells import CellLayout, CellValues
 from kleene.engine.streams.results import result_order, value_columns
@@ -22,13 +24,7 @@ from kleene.kernels.identity import fold_singles
 from kleene.kernels.shared_machine import SharedResults
 from kleene.kernels.shared_nodes import Numbers
 from kleene.kernels.shared_results import count_queries, list_queries
-
-
-class ResultShape(NamedTuple):
-    """What the results at one shape of final nodes look like; `query` is one of those that have them."""
-
-    query: BoundStreamQuery
-    cells: CellLayout
+from kleene.pattern.query import BoundQuery
 
 
 class FoundPairs(NamedTuple):
@@ -36,6 +32,27 @@ class FoundPairs(NamedTuple):
 
     counts: Ints  #      [result]: how many queries
     queries: Numbers  #  [pair]: those of each result, one result after the other
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFound:
+    """Results of one shape, and the queries that they are of.
+
+    query    one of these
+    cells    what the results hold
+    events   those that the results of lines refer to
+    """
+
+    query: BoundStreamQuery | BoundQuery
+    cells: CellLayout
+    results: SharedResults
+    pairs: FoundPairs
+    events: NumberedRows | None = None
+
+    @property
+    def queries(self) -> Numbers:
+        """[query and result]: the number of the query."""
+        return self.pairs.queries
 
 
 class DistinctMatches(NamedTuple):
@@ -67,10 +84,8 @@ def found_pairs(results: SharedResults, nodes: Numbers, following: Numbers, sinc
 
 
 def match_rows(
-    shape: ResultShape,
+    found: SharedFound,
     columns: pa.Schema,
-    results: SharedResults,
-    pairs: FoundPairs,
     values: CellValues,
     queries: StoredQueries,
     digests: Callable[[Numbers], Hashes],
@@ -79,35 +94,31 @@ def match_rows(
 
     digests   the hashes that identify queries in match ids
     """
-    known, attributes = value_columns(shape.query, columns, results.cells, results.states, shape.cells, values)
+    query, results, pairs = found.query, found.results, found.pairs
+    assert isinstance(query, BoundStreamQuery), "lines have results of their own"
+    known, attributes = value_columns(query, columns, results.cells, results.states, found.cells, values)
     rows = np.repeat(np.arange(len(results.nodes), dtype=np.int32), pairs.counts)
     folds = folds_of_queries(digests(pairs.queries))
     for place, column in enumerate([*known.values(), *attributes.values()], 1):
         fold_singles(folds, place, rows, column_hashes(pa.chunked_array([column])))
     order = result_order(results.cells[rows], folds)
-    known |= {name: result_column(listed, attributes) for name, listed in shape.query.result_columns.items()}
+    known |= {name: result_column(listed, attributes) for name, listed in query.result_columns.items()}
     taken = taken_rows(pa.table(known), rows[order].astype(np.int64))
-    schema = stream_result_schema(shape.query, columns)
-    found = {name: taken.column(name) for name in taken.column_names}
-    found["match_id"] = ids_of(np.ascontiguousarray(folds[:, order]))
-    found["query"] = queries.names(pairs.queries[order])
-    return pa.table([found[name] for name in schema.names], schema=schema)
+    schema = stream_result_schema(query, columns)
+    arrays = {name: taken.column(name) for name in taken.column_names}
+    arrays["match_id"] = ids_of(np.ascontiguousarray(folds[:, order]))
+    arrays["query"] = queries.names(pairs.queries[order])
+    return pa.table([arrays[name] for name in schema.names], schema=schema)
 
 
-def query_lists(
-    shape: ResultShape,
-    columns: pa.Schema,
-    results: SharedResults,
-    pairs: FoundPairs,
-    values: CellValues,
-    queries: StoredQueries,
-) -> pa.Table:
+def query_lists(found: SharedFound, columns: pa.Schema, values: CellValues, queries: StoredQueries) -> pa.Table:
     """A row for each match that some query has, with the list of these; by end and start."""
-    width = shape.cells.width
+    query, results, width = found.query, found.results, found.cells.width
+    assert isinstance(query, BoundStreamQuery), "lines have results of their own"
     content = np.concatenate((results.cells[:, :width], results.states[:, :width].astype(np.int64)), axis=1)
-    matches = distinct_matches(content, pairs, queries)
+    matches = distinct_matches(content, found.pairs, queries)
     cells, states = results.cells[matches.firsts], results.states[matches.firsts]
-    known, attributes = value_columns(shape.query, columns, cells, states, shape.cells, values)
-    known |= {name: result_column(each, attributes) for name, each in shape.query.result_columns.items()}
+    known, attributes = value_columns(query, columns, cells, states, found.cells, values)
+    known |= {name: result_column(each, attributes) for name, each in query.result_columns.items()}
     table = pa.table({"queries": matches.queries, **known})
     return taken_rows(table, np.lexsort((cells[:, kernel.START], cells[:, kernel.END])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,6 @@ from kleene.algebra.nodes import sources
 from kleene.algebra.query import BoundStreamQuery
 from kleene.codegen.value_kinds import FOREIGN
 from kleene.engine.engine import check_bounded
-from kleene.engine.intake.arrivals import Arrivals
 from kleene.engine.intake.columns import column_layout
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.output.identity import Hashes
@@ -22,26 +21,21 @@ from kleene.engine.output.returned import check_returns
 from kleene.engine.query_sets.access_paths import AccessPaths, EventSample
 from kleene.engine.query_sets.compiling import CompiledNode, Parameters, SharedCompiler
 from kleene.engine.query_sets.graph import QueryNodes, ShapedTemplate, moved_nodes
-from kleene.engine.query_sets.held_events import HeldEvents, NumberedRows
 from kleene.engine.query_sets.intake import SharedIntake, compared_by_class
 from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.line_results import line_lists, line_rows
-from kleene.engine.query_sets.results import FoundPairs, ResultShape, found_pairs, match_rows, query_lists
+from kleene.engine.query_sets.results import SharedFound, match_rows, query_lists
 from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.stored import ALWAYS_THERE, StoredQueries
-from kleene.engine.query_sets.template_rows import QueryFacts, RowMatches, RowQueries, RowRun
+from kleene.engine.query_sets.template_rows import QueryFacts, RowMatches, RowQueries
 from kleene.engine.readiness import HasAlternatives, uncompiled_if_few
-from kleene.engine.streams.cells import CellLayout, CellValues
+from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.compiling import EventLayout
 from kleene.engine.streams.engine import check_bounded as check_bounded_stream
-from kleene.engine.streams.intake import Points
 from kleene.engine.streams.values import ValuePool
 from kleene.frames.identity import bytes_hash
-from kleene.frames.rows import BadRow
 from kleene.kernels.expression import Ints
-from kleene.kernels.shared_machine import SharedResults
-from kleene.kernels.shared_nodes import NODE_SHAPE, QUERY, Numbers
-from kleene.kernels.stream_instances import FIRST_VALUE
+from kleene.kernels.shared_nodes import Numbers
 from kleene.lang.format import format_declaration
 from kleene.lang.literals import Plain
 from kleene.optimize.streams.automaton import plan_stream
@@ -83,26 +77,6 @@ class SharedNodes:
     plan: SharedPlan
     nodes: list[CompiledNode]
     shaped: ShapedTemplate | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class SharedFound:
-    """Results of one shape, and the queries that they are of.
-
-    template   that of one of these
-    events     those that the results of lines refer to
-    """
-
-    template: SharedTemplate
-    cells: CellLayout
-    results: SharedResults
-    pairs: FoundPairs
-    events: NumberedRows | None = None
-
-    @property
-    def queries(self) -> Numbers:
-        """[query and result]: the number of the query."""
-        return self.pairs.queries
 
 
 Found = SharedFound | RowMatches
@@ -251,7 +225,7 @@ class SharedQueries:
             template.shaped = self.nodes.shaped(self.paths.ordered(template.nodes, given, self.values.strings))
         return template.shaped
 
-    def see(self, events: pa.Table, stream: SharedStream | None) -> None:
+    def see(self, events: pa.Table, run: SharedRun | None) -> None:
         """Take a sample of the first events: by it paths are chosen, anew for earlier queries where that pays."""
         if self.paths.sample is not None or not events.num_rows:
             return
@@ -266,7 +240,7 @@ class SharedQueries:
         if kept is None:
             for each in self._node_templates:
                 each.shaped = None
-            self.compact(stream)
+            self.compact(run)
 
     def remove(self, number: int) -> None:
         runs_as = self.template_of(number).runs_as
@@ -277,8 +251,8 @@ class SharedQueries:
         self.queries.remove(number)
         self.removals += 1
 
-    def compact(self, stream: SharedStream | None) -> None:
-        """Give back the memory of queries that are gone; a stream goes on with those that are left."""
+    def compact(self, run: SharedRun | None) -> None:
+        """Give back the memory of queries that are gone; a run goes on with those that are left."""
         old, queries = self.nodes, self.queries
         self.nodes, self.queries = QueryNodes(self.values.strings, old.shapes), StoredQueries()
         for each in self._templates.values():
@@ -297,8 +271,8 @@ class SharedQueries:
             ended.append(queries.node[mine])
             renewed.append(self.queries.node[numbers])
         give_back()
-        if stream is not None:
-            stream.run.move(self.nodes, moved_nodes(old, self.nodes, np.concatenate(ended), np.concatenate(renewed)))
+        if run is not None:
+            run.move(self.nodes, moved_nodes(old, self.nodes, np.concatenate(ended), np.concatenate(renewed)))
 
     def template_of(self, number: int) -> SharedTemplate:
         return self._templates[int(self.queries.template[number])]
@@ -349,16 +323,14 @@ class SharedQueries:
                 return table.set_column(table.column_names.index("query"), "query", names)
             each = pa.ListArray.from_arrays(pa.array(np.arange(len(names) + 1, dtype=np.int32)), names)
             return table.drop_columns(["match_id", "query"]).add_column(0, "queries", each)
-        query, results, pairs, values = found.template.bound, found.results, found.pairs, self.values
-        if isinstance(query, BoundQuery):
-            assert found.events is not None, "results of lines come with their events"
+        values = self.values
+        if isinstance(found.query, BoundQuery):
             if lists:
-                return line_lists(query, found.events, results, pairs, values.strings, self.queries)
-            return line_rows(query, found.events, results, pairs, values.strings, self.queries, self.digests)
-        shape = ResultShape(query, found.cells)
+                return line_lists(found, values.strings, self.queries)
+            return line_rows(found, values.strings, self.queries, self.digests)
         if lists:
-            return query_lists(shape, self.columns, results, pairs, values, self.queries)
-        return match_rows(shape, self.columns, results, pairs, values, self.queries, self.digests)
+            return query_lists(found, self.columns, values, self.queries)
+        return match_rows(found, self.columns, values, self.queries, self.digests)
 
     # Events
 
@@ -397,10 +369,6 @@ class SharedQueries:
         listed = ((number, each.runs_as) for number, each in self._templates.items())
         return {number: runs_as for number, runs_as in listed if isinstance(runs_as, RowQueries)}
 
-    def stream(self, *, lives: bool = True) -> SharedStream:
-        """A run over events, which has seen none; `lives`: queries that come later have no results from before."""
-        return SharedStream(self, lives=lives)
-
     @property
     def intake(self) -> SharedIntake:
         atoms = tuple(self.nodes.shapes.columns)
@@ -412,93 +380,6 @@ class SharedQueries:
         """The bytes of queries, nodes and edges, without those of events."""
         rows = sum(each.index.nbytes for each in self.row_templates.values())
         return self.queries.nbytes + self.nodes.nbytes + rows
-
-
-class SharedStream:
-    """A run of a set's queries over events."""
-
-    def __init__(self, shared: SharedQueries, *, lives: bool) -> None:
-        self._shared, self._lives = shared, lives
-        self._arrivals = Arrivals(shared.schema)
-        self.run = SharedRun(shared.nodes, shared.values)
-        self._events = HeldEvents()
-        self._row_runs: dict[int, RowRun] = {}
-        # Those that the instances know of.
-        self._removals = shared.removals
-
-    @property
-    def moment(self) -> int:
-        """The moment from which on a query lives that comes now: nothing that ends earlier is still to come."""
-        return ALWAYS_THERE if self._arrivals.watermark is None else self._arrivals.watermark
-
-    @property
-    def state_bytes(self) -> int:
-        """The bytes of what waits."""
-        rows = sum(each.state_bytes for each in self._row_runs.values())
-        return self.run.state_bytes + self._events.nbytes + rows
-
-    def process(self, batch: pa.Table, watermark: int | None) -> tuple[list[Found], list[BadRow], pa.Table]:
-        """Take in a batch, and match the events that the watermark has passed; bad rows and late events beside."""
-        bad, late = self._arrivals.add(batch)
-        return ([] if watermark is None else self._match(watermark)), bad, late
-
-    def finish(self, batch: pa.Table) -> tuple[list[Found], list[BadRow], pa.Table]:
-        """Take in the last batch, which ends time."""
-        bad, late = self._arrivals.add(batch)
-        return self._match(None), bad, late
-
-    def _match(self, watermark: int | None) -> list[Found]:
-        table = self._arrivals.settled(watermark)
-        if table is None:
-            return []
-        if self._removals != self._shared.removals:
-            # Instances of queries that are gone wait no longer; time has nothing to do with it.
-            self.run.expire(ALWAYS_THERE)
-            self._removals = self._shared.removals
-        found: list[SharedFound] = []
-        intake = self._shared.intake
-        rows, points = intake.ordered(table)
-        first = self._events.end
-        self._events.add(rows, points)
-        for events in intake.events(rows, points, self._shared.values, first):
-            for results in self.run.advance(events):
-                found += self._found(results)
-        if self._arrivals.watermark is not None:
-            self.run.expire(self._arrivals.watermark)
-        found = self._with_events(found)
-        oldest = self.run.oldest_event()
-        self._events.drop_before(self._events.end if oldest is None else oldest)
-        passed = None if watermark is None else self._arrivals.watermark
-        return [*found, *self._of_rows(rows, points, passed)]
-
-    def _of_rows(self, rows: pa.Table, points: Points, watermark: int | None) -> Iterator[RowMatches]:
-        """The matches of templates that are no lines."""
-        shared = self._shared
-        facts = shared.facts
-        for number, queries in shared.row_templates.items():
-            if number not in self._row_runs:
-                self._row_runs[number] = RowRun(queries, shared.settings)
-            yield from self._row_runs[number].match(rows, points, watermark, facts(number))
-
-    def _with_events(self, found: list[SharedFound]) -> list[SharedFound]:
-        """The same with the events of lines."""
-        of_lines = [isinstance(each.template.bound, BoundQuery) and len(each.pairs.queries) > 0 for each in found]
-        if not any(of_lines):
-            return found
-        firsts = (each.results.cells[:, FIRST_VALUE].min() for each, line in zip(found, of_lines, strict=True) if line)
-        events = self._events.from_number(int(min(firsts)))
-        return [replace(each, events=events) if line else each for each, line in zip(found, of_lines, strict=True)]
-
-    def _found(self, results: SharedResults) -> Iterator[SharedFound]:
-        """Results by their shape."""
-        nodes, queries = self._shared.nodes, self._shared.queries
-        since = queries.since if self._lives else np.full(len(queries.since), ALWAYS_THERE)
-        shapes = nodes.shapes.results_of[nodes.node_table[results.nodes, NODE_SHAPE]]
-        for number in np.unique(shapes).tolist():
-            own = SharedResults(*(array[shapes == number] for array in results))
-            pairs = found_pairs(own, nodes.node_table, nodes.following, since)
-            template = self._shared.template_of(int(nodes.node_table[own.nodes[0], QUERY]))
-            yield SharedFound(template, nodes.shapes.results[number].cells, own, pairs)
 
 
 def _values(template: SharedTemplate, rows: Ints) -> dict[str, np.ndarray]:

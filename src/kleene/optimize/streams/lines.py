@@ -45,8 +45,6 @@ EVENT = private("event")
 # Every event, whatever its type.
 EVERY_EVENT = EventClass("", ())
 
-_CONTIGUOUS = frozenset({SelectionStrategy.STRICT_CONTIGUITY, SelectionStrategy.PARTITION_CONTIGUITY})
-
 N = TypeVar("N", bound=Node)
 
 
@@ -79,7 +77,7 @@ def why_no_line(query: BoundQuery) -> str | None:
         return "its events last, and have a tie-breaker"
     if any(not isinstance(each, Attribute) for clause in query.conditions.positive for each in references(clause)):
         return "a condition is about more than attributes"
-    if query.strategy in _CONTIGUOUS and (schema.types or schema.made_types or schema.streams):
+    if query.strategy.is_contiguous and (schema.types or schema.made_types or schema.streams):
         return "contiguity among events whose types have attributes of their own"
     if (reason := depends_on_constants(query)) is not None:
         return reason
