@@ -171,6 +171,7 @@ print("rows", spark.range(1000).mapInArrow(lambda batches: batches, "id long").c
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 def test_spark_starts_and_counts_rows_through_the_wrapper(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", COUNT_ROWS],

@@ -40,6 +40,7 @@ def test_chatter_is_dropped_and_everything_else_is_not() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 def test_a_stream_prints_nothing_of_pysparks_own(tmp_path: Path) -> None:
     """In a process of its own; what a worker writes to its error output comes through.
 

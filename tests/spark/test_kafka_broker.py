@@ -1,4 +1,4 @@
-"""The broker that tests start, and Spark's connector to it."""
+"""The broker that tests start, and Spark's connector to it: in short, `test_kafka` shows both."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from tests.spark.jars import connector_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.soak
 
 EVENTS = [(f"tag-{number % 7}".encode(), f'{{"seq": {number}}}'.encode()) for number in range(50)]
 VALUES = Counter(value for _, value in EVENTS)
@@ -40,9 +42,7 @@ def test_a_message_may_lack_its_key_or_its_value(broker: Broker, topic: str) -> 
     assert Counter(broker.consume(topic)) == Counter([b"no key", None])
 
 
-@pytest.mark.parametrize(
-    "end", [pytest.param(Broker.stop, id="stop", marks=pytest.mark.soak), pytest.param(Broker.kill, id="kill")]
-)
+@pytest.mark.parametrize("end", [pytest.param(Broker.stop, id="stop"), pytest.param(Broker.kill, id="kill")])
 def test_a_restart_keeps_address_and_data(broker: Broker, topic: str, end: Callable[[Broker], None]) -> None:
     before = broker.bootstrap
     broker.produce(topic, EVENTS[:30])

@@ -24,7 +24,7 @@ from kleene.plan.settings import Exchange, Settings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LISTS = 52 if SOAKING else 5
+LISTS = 52 if SOAKING else 3
 EXCHANGES = (Exchange(buckets=3, slice_width=4), Exchange(buckets=5, slice_width=9))
 Record = Callable[[str, object], None]
 

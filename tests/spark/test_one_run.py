@@ -236,7 +236,8 @@ MAIN = "from kleene.cli import main; main()"
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["batch", pytest.param("stream", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["batch", "stream"])
 def test_two_commands_started_together(kind: str, tmp_path: Path) -> None:
     """With Spark: the second ends with one sentence before it starts one; what is there is the result of the first."""
     written(tmp_path, (RIGHT if kind == "batch" else STREAM.replace('"parquet"', '"json"')) + LOCAL)

@@ -86,7 +86,8 @@ print(session.sparkContext.getConf().get("spark.from.defaults"))
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("own_file", [False, pytest.param(True, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("own_file", [False, True])
 def test_settings_arrive(own_file: bool, tmp_path: Path) -> None:
     """In the session and in Hadoop's settings, beside the machine's defaults; also where a file is named already."""
     pytest.importorskip("pyspark")
