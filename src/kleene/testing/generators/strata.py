@@ -19,6 +19,8 @@ class Stratum:
     # The operators of patterns that are no lines; empty means a line.
     signs: str = ""
     depth: int = 1
+    # Whether patterns have closures side by side, under `&` and at both ends.
+    closures: bool = False
     wishes: Wishes = _SOME_OF_EACH
     lengths: Sequence[int] = (2, 2, 3, 3, 4)
     # How many conditions, and how deeply AND, OR and NOT nest in them.
@@ -95,6 +97,15 @@ STRATA: dict[str, Stratum] = {
     "nested": Stratum(signs=";&|", depth=3, wishes=Wishes(0.08, 0.1, 0.1, 0.15), conditions=(0, 0, 1)),
     "closure": Stratum(
         wishes=Wishes(0.08, 0.08, closure=1.0, negation=0.25, kinds=3), lengths=(1, 2, 2, 3), equivalence=0.3, ties=0.3
+    ),
+    "closures": Stratum(
+        closures=True,
+        wishes=Wishes(kleene=0.05, negation=0.15, any_of=0.15, kinds=3),
+        conditions=(0, 0, 1),
+        equivalence=0.3,
+        ties=0.3,
+        durations=0.1,
+        noise=(1, 2, 2, 3, 4),
     ),
     "ties": Stratum(ANY_STRATEGY, ties=0.8, wishes=_CONTIGUOUS),
     "tie_breaker": Stratum(ANY_STRATEGY, ties=0.8, tie_breaker=1.0, wishes=_CONTIGUOUS),
