@@ -136,7 +136,9 @@ def _refuse_other_groups(clause: Clause, closure: str, scopes: Scopes) -> None:
     """Members may be chosen by the group of an earlier closure, but not of one that is not whole then."""
     named = [name for name in variables(clause) if name != closure and is_closure(scopes.components[name])]
     for name in sorted(named):
-        beside = any({name, closure} <= {c.variable for c in run} for p in scopes.alternatives for run in side_by_side(p))
+        beside = any(
+            {name, closure} <= {c.variable for c in run} for p in scopes.alternatives for run in side_by_side(p)
+        )
         if beside or scopes.components[name].position > scopes.components[closure].position:
             where = "stands beside it" if beside else "comes later"
             raise ClosureCondition(

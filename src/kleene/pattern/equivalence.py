@@ -31,7 +31,9 @@ def expand(scopes: Scopes, item: tree.EquivalenceItem, *, negate: bool = False) 
         )
     # Negated, equality is not transitive, so that one component must speak for all.
     unanchored = negate and _anchor(scopes, owners, item.attribute) is None
-    lonely = (c for c in owners if is_closure(c) and (unanchored or not _has_company(scopes, c, owners, item.attribute)))
+    lonely = (
+        c for c in owners if is_closure(c) and (unanchored or not _has_company(scopes, c, owners, item.attribute))
+    )
     closure = next(lonely, None)
     if closure is not None:
         raise ClosureCondition(
@@ -80,9 +82,8 @@ def _pairs(scopes: Scopes, owners: list[Component], attribute: str) -> Iterator[
             continue
         if anchor not in (None, earlier, later) and not _before(earlier, later, anchor):
             continue
-        if is_closure(earlier) or is_closure(later):
-            if not (takes_first(earlier) or takes_first(later)):
-                continue  # a closure's members agree with its company, and that with other closures and negated events
+        if (is_closure(earlier) or is_closure(later)) and not (takes_first(earlier) or takes_first(later)):
+            continue  # a closure's members agree with its company, and that with other closures and negated events
         yield from _across(scopes, earlier, later, attribute)
 
 

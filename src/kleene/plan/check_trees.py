@@ -161,7 +161,7 @@ def _check_group_members(plan: TreePlan, present: frozenset[str]) -> None:
     grouped = {group.scan.component.variable for group in plan.groups}
     for group in plan.groups:
         _check_bounds(group.gap.before, group.gap.after, group.child, present - grouped)
-        for clause in group.members:
+        for clause in (*group.members, *(clause for site in group.leaves for clause in site.conditions)):
             if (variables(clause) & present) - grouped - {*variables_bound(group.child)}:
                 raise IllFormedPlan(f"a member is compared with an event that is not bound yet: {clause}")
 

@@ -69,7 +69,10 @@ class Candidate:
         """From the smallest start to the largest end, in time or in positions (§3 Window)."""
         assert self.question.window is not None
         if self.question.window.counts_events:
-            return max(map(self.position, last)) - min(map(self.position, first))
+            rank = self.question.stream.events.index
+            latest = max(last, key=lambda event: (event.end, rank(event)))
+            earliest = min(first, key=lambda event: (event.start, rank(event)))
+            return self.position(latest) - self.position(earliest)
         return max(event.end for event in last) - min(event.start for event in first)
 
     def position(self, event: BruteEvent) -> int:
