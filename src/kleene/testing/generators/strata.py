@@ -98,15 +98,6 @@ STRATA: dict[str, Stratum] = {
     "closure": Stratum(
         wishes=Wishes(0.08, 0.08, closure=1.0, negation=0.25, kinds=3), lengths=(1, 2, 2, 3), equivalence=0.3, ties=0.3
     ),
-    "closures": Stratum(
-        closures=True,
-        wishes=Wishes(kleene=0.05, negation=0.15, any_of=0.15, kinds=3),
-        conditions=(0, 0, 1),
-        equivalence=0.3,
-        ties=0.3,
-        durations=0.1,
-        noise=(1, 2, 2, 3, 4),
-    ),
     "ties": Stratum(ANY_STRATEGY, ties=0.8, wishes=_CONTIGUOUS),
     "tie_breaker": Stratum(ANY_STRATEGY, ties=0.8, tie_breaker=1.0, wishes=_CONTIGUOUS),
     "durations": Stratum(
@@ -144,5 +135,14 @@ STRATA: dict[str, Stratum] = {
         nesting=(1, 2, 2, 3),
         equivalence=0.35,
         deep_equivalence=0.4,
+    ),
+    "closures": Stratum(
+        closures=True,
+        wishes=Wishes(kleene=0.05, negation=0.15, any_of=0.15, kinds=3),
+        conditions=(0, 0, 1),
+        equivalence=0.3,
+        ties=0.3,
+        durations=0.1,
+        noise=(1, 2, 2, 3, 4),
     ),
 }
