@@ -1,4 +1,4 @@
-"""Closures side by side, under `&` and at both ends, in a batch and on a stream of Spark: what the brute force gives."""
+"""Closures side by side, under `&` and at both ends, on Spark in a batch and on a stream: as the brute force finds."""
 
 from __future__ import annotations
 
