@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.engine.agreement import pair_of
-from tests.engine.tree_agreement import Counted, try_plans
+from tests.engine.tree_agreement import Counted, compare, try_plans
 from tests.soaking import rounds
 from tests.testing.test_reference_agrees import brute_arguments, explain, reference
 
@@ -43,3 +43,10 @@ def test_every_plan_gives_what_the_brute_force_gives(part: int, record_property:
     record_property("counted", f"closures: brute force = reference = trees: {counted}")
     assert counted.pairs >= number * 9 // 10
     assert counted.matched >= number // 4
+
+
+def test_matches_that_do_not_overlap(record_property: Callable[[str, object], None]) -> None:
+    wanted = rounds(160, share=80)
+    counted = compare("non_overlap_closures", wanted, seeds=2 * wanted, most=3)
+    record_property("counted", f"closures, NON_OVERLAP: reference = trees: {counted}")
+    assert counted.pairs == wanted

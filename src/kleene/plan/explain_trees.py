@@ -166,7 +166,7 @@ def node_text(node: Node, key: Sequence[str] = ()) -> str:
             return "DISJ"
         case GroupNode(scan=scan, gap=gap, leaves=leaves):
             name = scan.component.variable
-            return f"KSEQ {name}: {_group(scan.component)} {_chosen(scan, gap, key)}{_leaving(leaves)}"
+            return f"KSEQ {name}: {_group(scan.component)} {_chosen(scan, gap, key)}{leaving_text(leaves)}"
         case NegNode(absence=absence):
             return f"NEG no {absence.scan.component.variable}: {_chosen(absence.scan, absence.gap, key)}"
 
@@ -244,7 +244,7 @@ def _group(component: Component) -> str:
     return f"all, {component.minimum} or more, of" if component.minimum > 1 else "all of"
 
 
-def _leaving(leaves: Sequence[Site]) -> str:
+def leaving_text(leaves: Sequence[Site]) -> str:
     """`, leaving C and 2 of E`: what the closures that follow side by side need at least."""
     needed = [each.scan.component for each in leaves if each.scan.component.minimum]
     names = [f"{c.minimum} of {c.variable}" if c.minimum > 1 else c.variable for c in needed]
