@@ -24,7 +24,7 @@ RECORDS, LOOKUP, TREE = (
 EXECUTOR = "engine/executors/trees/executor.py"
 PARTS, PLANS = "optimize/trees/parts.py", "plan/trees.py"
 NEGATED = "PATTERN A a ; !(B b) ; C c"
-SIDE_BY_SIDE = "PATTERN A a ; B+ ; C^2 ; A d"
+SIDE_BY_SIDE = ("PATTERN A a ; B+ ; C+", "PATTERN A a ; B* ; C^2")
 
 MUTATIONS = (
     Mutation(
@@ -130,21 +130,21 @@ MUTATIONS = (
         "a closure leaves the one beside it nothing",
         "ceilings = following.reserve(floors, ceilings, bound, at)",
         "following.reserve(floors, ceilings, bound, at)",
-        (SIDE_BY_SIDE,),
+        SIDE_BY_SIDE,
     ),
     Mutation(
         CLOSURES,
         "a closure leaves the one beside it all that it could have",
         "np.lexsort((-lefts,",
         "np.lexsort((lefts,",
-        (SIDE_BY_SIDE,),
+        SIDE_BY_SIDE,
     ),
     Mutation(
         CLOSURES,
         "a closure leaves a count beside it only one member",
         "begins[enough] + self.fewest - 1]",
         "begins[enough]]",
-        (SIDE_BY_SIDE,),
+        SIDE_BY_SIDE,
     ),
     Mutation(
         CLOSURES,
