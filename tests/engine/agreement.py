@@ -56,6 +56,7 @@ OTHERS = {
     "non_overlap_mixed_ends": (["mixed_ends"], ["OUTPUT NON_OVERLAP"]),
     "compressed_mixed_ends": (["mixed_ends"], ["OUTPUT COMPRESSED"]),
     "non_overlap_trees": (["nested", "closure", "conjunction"], ["OUTPUT NON_OVERLAP"]),
+    "non_overlap_closures": (["closures"], ["OUTPUT NON_OVERLAP"]),
 }
 
 

@@ -15,6 +15,9 @@ from typing import Any
 import numba
 import pytest
 
+from kleene.engine import warming
+from kleene.kernels import shipped
+
 ROOT = Path(__file__).parents[2]
 # A kernel, and a match whose query is small enough to run uncompiled.
 SCRIPT = """
@@ -39,7 +42,9 @@ print(json.dumps({"file": kleene.__file__, "found": found, "folder": folder, "ke
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     package = tmp_path / "package"
-    shutil.copytree(ROOT / "src" / "kleene", package / "kleene", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "src" / "kleene", package / "kleene", ignore=shutil.ignore_patterns("__pycache__", "shipped")
+    )
     return package
 
 
@@ -80,13 +85,17 @@ def test_a_match_where_no_folder_can_be_written(copy: Path, tmp_path: Path) -> N
 @pytest.mark.slow
 def test_kernels_of_an_image_serve_users_who_cannot_write_there(copy: Path, tmp_path: Path) -> None:
     """Compiled by `kleene warm` where Kleene is installed, and used where that cannot be written."""
-    from kleene.engine import warming
-
-    kept = warming.folder()
-    if kept is None or not warming.all_kept():
-        pytest.skip("kernels are not compiled: `kleene warm`")
+    baseline = shipped.usable()
+    if baseline is None or not warming.all_shipped():
+        pytest.skip("kernels are not compiled: `python -m kleene.engine.baseline_kernels`")
     beside = copy / "kleene" / "kernels" / "__pycache__"
-    shutil.copytree(kept, beside, ignore=shutil.ignore_patterns("*.pyc", "*.lock"))
+    shutil.copytree(shipped.FOLDER, beside, ignore=shutil.ignore_patterns("*.all"))
+    # As if it were compiled for this processor, which has what the baseline has.
+    processor = {"NUMBA_CPU_NAME": baseline.processor, "NUMBA_CPU_FEATURES": ""}
+    stamp = "from kleene.kernels.stamp import stamp_name; print(stamp_name())"
+    usual = {**os.environ, **processor, "PYTHONPATH": str(copy)}
+    name = subprocess.run([sys.executable, "-c", stamp], env=usual, capture_output=True, text=True, check=True).stdout
+    (beside / name.strip()).touch()
     home = tmp_path / "home"
     home.mkdir()
     cannot_write: Sequence[str] = ()
@@ -98,7 +107,7 @@ def test_kernels_of_an_image_serve_users_who_cannot_write_there(copy: Path, tmp_
     for folder, _, _ in os.walk(copy):
         os.chmod(folder, 0o555)
     try:
-        made = answer(copy, home, before=cannot_write, HOME=str(home))
+        made = answer(copy, home, before=cannot_write, HOME=str(home), **processor)
     finally:
         for folder, _, _ in os.walk(copy):
             os.chmod(folder, 0o755)
@@ -117,3 +126,44 @@ def test_what_cannot_be_read_is_compiled_again(copy: Path, tmp_path: Path) -> No
     code.write_bytes(b"\x80\x04\x95")
     for expected in (["identity.mixed", "identity.mix"], []):
         assert answer(copy, tmp_path, NUMBA_CACHE_DIR=str(cache))["compiled"] == expected
+
+
+@pytest.fixture
+def shipping(copy: Path) -> Path:
+    """A copy with the kernels that a wheel brings along, though nothing can be written beside them."""
+    if not warming.all_shipped():
+        pytest.skip("kernels are not compiled: `python -m kleene.engine.baseline_kernels`")
+    shutil.copytree(shipped.FOLDER, copy / "kleene" / "kernels" / "shipped")
+    return copy
+
+
+@pytest.mark.slow
+def test_shipped_kernels_are_used_with_and_without_a_folder_of_ones_own(shipping: Path, tmp_path: Path) -> None:
+    cache, nowhere = tmp_path / "cache", tmp_path / "no folder"
+    nowhere.write_text("")
+    for folder in [shipping / "kleene", *(path for path in (shipping / "kleene").rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").write_text("no folder")
+    places = {"HOME": str(nowhere), "XDG_CACHE_HOME": str(nowhere / "cache")}
+    for own in (cache, nowhere / "numba"):
+        made = answer(shipping, tmp_path, **places, NUMBA_CACHE_DIR=str(own))
+        assert (made["kept"], made["compiled"]) == (True, [])
+    assert not list(cache.rglob("*.nbi")), "nothing was compiled, and nothing kept"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reason", ["the user", "another processor", "other sources"])
+def test_shipped_kernels_that_do_not_fit_are_as_good_as_absent(shipping: Path, tmp_path: Path, reason: str) -> None:
+    more = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    if reason == "the user":
+        more["KLEENE_SHIPPED"] = "0"
+    elif reason == "another processor":
+        # A baseline that no processor has.
+        file = shipping / "kleene" / "kernels" / "shipped.py"
+        file.write_text(
+            file.read_text().replace('"neon"', '"no such feature"').replace('"cx16', '"no-such-feature cx16')
+        )
+    else:
+        file = shipping / "kleene" / "kernels" / "identity.py"
+        file.write_text(file.read_text() + "\n# another version\n")
+    made = answer(shipping, tmp_path, **more)
+    assert (made["kept"], made["compiled"]) == (False, ["identity.mixed", "identity.mix"])

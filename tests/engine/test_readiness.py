@@ -38,7 +38,7 @@ def start(cache: Path, change: str = "", **environment: str) -> subprocess.Popen
     usual = {name: value for name, value in os.environ.items() if name not in ("CI", "KLEENE_WARM")}
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM.format(change=change)],
-        env={**usual, "NUMBA_CACHE_DIR": str(cache), **environment},
+        env={**usual, "NUMBA_CACHE_DIR": str(cache), "KLEENE_SHIPPED": "0", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

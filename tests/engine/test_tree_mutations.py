@@ -22,7 +22,9 @@ RECORDS, LOOKUP, TREE = (
     "engine/executors/trees/tree.py",
 )
 EXECUTOR = "engine/executors/trees/executor.py"
+PARTS, PLANS = "optimize/trees/parts.py", "plan/trees.py"
 NEGATED = "PATTERN A a ; !(B b) ; C c"
+SIDE_BY_SIDE = ("PATTERN A a ; B+ ; C+", "PATTERN A a ; B* ; C^2")
 
 MUTATIONS = (
     Mutation(
@@ -119,9 +121,65 @@ MUTATIONS = (
     Mutation(
         CLOSURES,
         "a group at the end makes no match longer",
-        "if not self._gap.before or not self._gap.after:",
-        "if not self._gap.before:",
+        "if is_open:",
+        "if is_open and not self._gap.before:",
         ("PATTERN !(C c) ; A a ; B+",),
+    ),
+    Mutation(
+        CLOSURES,
+        "a closure leaves the one beside it nothing",
+        "ceilings = following.reserve(floors, ceilings, bound, at)",
+        "following.reserve(floors, ceilings, bound, at)",
+        SIDE_BY_SIDE,
+    ),
+    Mutation(
+        CLOSURES,
+        "a closure leaves the one beside it all that it could have",
+        "np.lexsort((-lefts,",
+        "np.lexsort((lefts,",
+        SIDE_BY_SIDE,
+    ),
+    Mutation(
+        CLOSURES,
+        "a closure leaves a count beside it only one member",
+        "begins[enough] + self.fewest - 1]",
+        "begins[enough]]",
+        SIDE_BY_SIDE,
+    ),
+    Mutation(
+        CLOSURES,
+        "members of a group without neighbours fit the match and not each other",
+        "fits &= ~outside(ends, begin[whose], at.within)",
+        "fits &= True",
+        ("PATTERN A a & B+",),
+    ),
+    Mutation(
+        CLOSURES,
+        "a count without neighbours may be longer than the window",
+        "if most is not None and not self._gap.before and not self._gap.after:",
+        "if most is None:",
+        ("PATTERN A a & B^2",),
+    ),
+    Mutation(
+        PARTS,
+        "a closure under & has no neighbours",
+        "BetweenParts(self._site(each, outer), 0,",
+        "BetweenParts(self._site(each, Gap((), ())), 0,",
+        ("PATTERN A a ; (B+ & C c) ; A d",),
+    ),
+    Mutation(
+        PARTS,
+        "a closure at the edge of a part under & sees nothing outside",
+        "return (*names, *outside)",
+        "return tuple(names)",
+        ("PATTERN A a ; ((B+ ; C c) & B b) ; A d",),
+    ),
+    Mutation(
+        PLANS,
+        "a group that is taken when its window closes is restored without its first members",
+        "late = [node.gap for node in self.groups] if self.has_negated_end else []",
+        "late = []",
+        ("PATTERN A a & B+", "PATTERN B+ ; A a ; C+"),
     ),
     Mutation(
         MEMBERS,

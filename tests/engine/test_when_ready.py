@@ -27,6 +27,7 @@ def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "_PROCESS", readiness._Process())
     monkeypatch.setattr(warming, "_ready", False)
     monkeypatch.setattr(warming, "stamp_name", lambda: "no such stamp")
+    monkeypatch.setattr(warming, "shipped_stamp_name", lambda _: "no such stamp")
     monkeypatch.setenv("KLEENE_WARM", "0")
 
 

@@ -33,7 +33,8 @@ from kleene.optimize.trees.all_trees import all_trees
 from kleene.optimize.trees.building import why_not_trees
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.options import options
-from kleene.pattern.nodes import Pattern
+from kleene.pattern.closures import at_edge
+from kleene.pattern.nodes import Disjunction, Leaf, Pattern
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check as check_plan
 from kleene.plan.physical import Plan
@@ -116,7 +117,8 @@ def rewritten_plans(query: BoundQuery, draw: random.Random, number: int) -> list
     Disjunctions of whole patterns stay together where they can, so that their branches can be merged.
     """
     changed = []
-    for found in (options(query), tuple(logicals(query))):
+    together = () if _has_open_branch(query.pattern) else tuple(logicals(query))
+    for found in (options(query), together):
         made = [rewrite(option, query) for option in found]
         if any(used for _, used in made):
             changed.append(tuple(option for option, _ in made))
@@ -125,6 +127,17 @@ def rewritten_plans(query: BoundQuery, draw: random.Random, number: int) -> list
         for found in changed
         for _ in range(number)
     ]
+
+
+def _has_open_branch(pattern: Pattern) -> bool:
+    """Whether the neighbour or the bound of what is in a branch is outside of it."""
+    if isinstance(pattern, Leaf):
+        return False
+    if isinstance(pattern, Disjunction) and any(
+        at_edge(part, left=left) for part in pattern.parts for left in (True, False)
+    ):
+        return True
+    return any(map(_has_open_branch, pattern.parts))
 
 
 def _trees(option: Logical, query: BoundQuery) -> list[TreePlan]:

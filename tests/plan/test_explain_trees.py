@@ -96,6 +96,14 @@ def test_equalities_of_typed_columns_are_looked_up() -> None:
         ("PATTERN SEQ(A a & B b, !(C c)) WITHIN 5", "output     one row a match, when its window has closed"),
         ("PATTERN SEQ(A a, B+ b) WITHIN 5", "output     one row a match, when its window has closed"),
         ("PATTERN SEQ(A a & B b, C^3 c, D d)", "tree       KSEQ c: every 3 in a row of C, between (a, b) and d"),
+        (
+            "PATTERN SEQ(A a, B+ b, C^2 c, D d)",
+            "           └─ KSEQ b: all of B, between a and d, leaving 2 of c",
+        ),
+        (
+            "PATTERN A a & B+ b WITHIN 5",
+            "tree       KSEQ b: all of B, anywhere within the window; waits until the window has closed",
+        ),
         ("PATTERN SEQ(A a, B b & C? c)", "alternative 1 of 2: SEQ(A a, B b & C c)"),
         ("PATTERN SEQ(A a, B b & C? c)", "alternative 2 of 2: SEQ(A a, B b)"),
     ],

@@ -119,6 +119,8 @@ def _kernels() -> Check:
         from kleene.engine import warming
 
         folder = warming.folder()
+        if warming.all_shipped():
+            return Check("kernels", "all compiled, they came with the installation", True)
         if folder is None:
             advice = "Each process compiles what it needs: set NUMBA_CACHE_DIR to a folder that can be written"
             return Check("kernels", "no folder can be written to keep them", False, advice, needed=False)

@@ -17,7 +17,8 @@ def compile_all() -> str:
 
     folder = warming.folder()
     if warming.all_kept():
-        return f"already compiled: kernels are kept in {folder}"
+        where = "came with the installation" if warming.all_shipped() else f"are kept in {folder}"
+        return f"already compiled: kernels {where}"
     if folder is None:
         print("error: no folder can be written to keep kernels; set NUMBA_CACHE_DIR to one", file=sys.stderr)
         raise typer.Exit(1)

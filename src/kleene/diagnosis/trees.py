@@ -13,7 +13,7 @@ from kleene.pattern.explaining import aligned
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Measured
-from kleene.plan.explain_trees import completing, gap_text, print_tree
+from kleene.plan.explain_trees import completing, gap_text, leaving_text, print_tree
 from kleene.plan.physical import Scan
 from kleene.plan.trees import (
     GroupNode,
@@ -156,12 +156,13 @@ class TreeWording:
             case NegNode(absence=absence):
                 name = absence.scan.component.variable
                 return f"{counted(tried, 'record')} stopped by a negated {name} {gap_text(absence.gap)}"
-            case GroupNode(scan=scan, gap=gap, members=members, tests=tests):
+            case GroupNode(scan=scan, gap=gap, members=members, tests=tests, leaves=leaves):
                 component = scan.component
                 least = f"{component.minimum} " if component.minimum > 1 else ""
                 chosen = f" with {all_of(members)}" if members else ""
                 failed = f", or those failed {one_of(tests)}" if tests else ""
-                return f"no record has {least}{types_of(component)}{chosen} {gap_text(gap)}{failed}"
+                where = f"{gap_text(gap)}{leaving_text(leaves)}"
+                return f"no record has {least}{types_of(component)}{chosen} {where}{failed}"
             case UnionNode(tests=tests) | LeafNode(tests=tests):
                 return f"{counted(tried, 'record')} failed {one_of(tests)}"
 

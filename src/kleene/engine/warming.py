@@ -20,11 +20,11 @@ from typing import Any
 from numba.core import config
 
 from kleene import kernels as package
-from kleene.kernels import locking
+from kleene.kernels import locking, shipped
 from kleene.kernels.arithmetic import add
 from kleene.kernels.interpreting import Kernel
 from kleene.kernels.jit import kernels
-from kleene.kernels.stamp import stamp_name
+from kleene.kernels.stamp import shipped_stamp_name, stamp_name
 
 _LOG = logging.getLogger("kleene")
 
@@ -42,12 +42,22 @@ def folder() -> Path | None:
 
 
 def all_kept() -> bool:
-    """Whether every kernel is compiled and kept, or compiling is switched off. Looks for one file until it is there."""
+    """Whether every kernel came with the wheel or is kept, or compiling is switched off. Looks for one file."""
     global _ready
     if not _ready:
-        cache = folder()
-        _ready = bool(config.DISABLE_JIT) or (cache is not None and (cache / stamp_name()).exists())
+        _ready = bool(config.DISABLE_JIT) or all_shipped() or _all_compiled_here()
     return _ready
+
+
+def all_shipped() -> bool:
+    """Whether every kernel came with the wheel, for a processor like this one."""
+    baseline = shipped.usable()
+    return baseline is not None and (shipped.FOLDER / shipped_stamp_name(baseline)).exists()
+
+
+def _all_compiled_here() -> bool:
+    cache = folder()
+    return cache is not None and (cache / stamp_name()).exists()
 
 
 def count_kept() -> tuple[int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import zlib
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -18,8 +19,10 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 
+from kleene.kernels import shipped
 from kleene.kernels.locking import Regions
 from kleene.kernels.stamp import stamp_name
 
@@ -54,10 +57,14 @@ class _Kernels(CompileResultCacheImpl):  # type: ignore[misc]
         return ((name, kind, (machine_code, entry.as_bitcode())), function, *others, read), bitcode
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        reduced, bitcode = payload
-        cres = super().rebuild(target_context, reduced)
-        cres.library._get_module_for_linking = cache(partial(llvm.parse_bitcode, bitcode))
-        return cres
+        return _rebuilt(target_context, payload)
+
+
+def _rebuilt(target_context: Any, payload: Any) -> Any:
+    reduced, bitcode = payload
+    cres = CompileResult._rebuild(target_context, *reduced)
+    cres.library._get_module_for_linking = cache(partial(llvm.parse_bitcode, bitcode))
+    return cres
 
 
 class _KernelFiles(IndexDataCacheFile):  # type: ignore[misc]
@@ -65,6 +72,10 @@ class _KernelFiles(IndexDataCacheFile):  # type: ignore[misc]
 
     Another version of Kleene wrote them, with types that this one does not have, or a process that was killed.
     """
+
+    def __init__(self, folder: str, name: str) -> None:
+        # When a source was written does not matter: what it says is in the key.
+        super().__init__(folder, name, None)
 
     def load(self, key: Any) -> Any:
         return _read_or(None, partial(super().load, key))
@@ -93,8 +104,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Any) -> None:
         super().__init__(function)
         self.folder = Path(self._cache_path)
-        stamp = self._impl.locator.get_source_stamp()
-        self._cache_file = _KernelFiles(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _KernelFiles(self._cache_path, self._impl.filename_base)
         self._region = zlib.crc32(self._impl.filename_base.encode())
         self._lock = ExitStack()
 
@@ -105,6 +115,9 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         Kernels call each other in no circle, so that no two processes wait for each other.
         """
         rtsys.initialize(target_context)
+        overload = _load_shipped(self._py_func, sig, target_context)
+        if overload is not None:
+            return overload
         with self._guard_against_spurious_io_errors():
             overload = self._load_overload(sig, target_context)
             if overload is not None:
@@ -125,27 +138,68 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     @property
     def holds_some(self) -> bool:
         """Whether the kernel is kept, for whatever arguments."""
-        current = sources(Path(self._py_func.__code__.co_filename))
-        return any(key[-1] == current for key in self._cache_file._load_index())
+        return _holds_some(self._cache_file, self._py_func) or _ships_some(self._py_func)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (*super()._index_key(sig, codegen), sources(Path(self._py_func.__code__.co_filename)))
+        return _key(self._py_func, sig, codegen.magic_tuple())
 
 
 class Unkept(NullCache):  # type: ignore[misc]
     """Where no folder can be written, kernels are compiled anew in each process."""
 
     folder = None
-    holds_some = False
 
     def __init__(self, function: Any) -> None:
         self._function = function
 
-    def load_overload(self, sig: Any, target_context: Any) -> None:
-        _observe(self._function)
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        overload = _load_shipped(self._function, sig, target_context)
+        if overload is None:
+            _observe(self._function)
+        return overload
+
+    @property
+    def holds_some(self) -> bool:
+        return _ships_some(self._function)
 
     def done(self) -> None:
         pass
+
+
+def _key(function: Any, sig: Any, magic: Any) -> Any:
+    """The kinds of a kernel's arguments, the processor that it is compiled for, and what it says."""
+    return sig, magic, sources(Path(function.__code__.co_filename))
+
+
+def _holds_some(files: _KernelFiles, function: Any) -> bool:
+    current = sources(Path(function.__code__.co_filename))
+    return any(key[-1] == current for key in files._load_index())
+
+
+def _shipped_files(function: Any) -> _KernelFiles:
+    """Those of the wheel, under the name that the cache gave them."""
+    code = function.__code__
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+    name = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}.{python}"
+    return _KernelFiles(str(shipped.FOLDER), name)
+
+
+def _load_shipped(function: Any, sig: Any, target_context: Any) -> Any:
+    """A kernel that came with the wheel; None where none did, or where it is not for this processor."""
+    baseline = shipped.usable()
+    if baseline is None:
+        return None
+    try:
+        payload = _shipped_files(function).load(_key(function, sig, baseline.magic))
+    except OSError:
+        return None
+    return None if payload is None else _rebuilt(target_context, payload)
+
+
+def _ships_some(function: Any) -> bool:
+    """Whether the kernel came with the wheel, for whatever arguments."""
+    return shipped.usable() is not None and _holds_some(_shipped_files(function), function)
 
 
 def _observe(function: Any) -> None:

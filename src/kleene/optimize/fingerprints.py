@@ -131,13 +131,26 @@ def of_node(node: trees.Node, components: Components, key: tuple[str, ...] = ())
     """The fingerprint of a node's records: what the node joins and tests, not in which order."""
     structure, scans = _structure(node)
     labels = {scan.component.variable: str(number) for number, scan in enumerate(scans)}
-    groups = [each.site for each in trees.walk(node) if isinstance(each, GroupNode)]
+    nodes = [each for each in trees.walk(node) if isinstance(each, GroupNode)]
+    groups = [each.site for each in nodes]
     for group in groups:
         labels[group.scan.component.variable] = _placed("group", group.scan, group.gap, labels)
     lines = [_labelled(c, components, labels) for each in trees.walk(node) for c in trees.tests_of(each)]
     for group in groups:
         members = sorted(_labelled(clause, components, labels) for clause in group.conditions)
         lines.append(_hashed(labels[group.scan.component.variable], *members))
+    for each in nodes:
+        for site in each.leaves:
+            own = {**labels, site.scan.component.variable: "?"}
+            members = sorted(_labelled(clause, components, own) for clause in site.conditions)
+            lines.append(
+                _hashed(
+                    "leaves",
+                    labels[each.scan.component.variable],
+                    _placed("next", site.scan, site.gap, labels),
+                    *members,
+                )
+            )
     for absence in trees.absences(node):
         own = {**labels, absence.scan.component.variable: "!"}
         conditions = sorted(_labelled(clause, components, own) for clause in absence.conditions)

@@ -115,7 +115,7 @@ class _Search:
     def _joined(self, parts: Parts, below: list[Subtree]) -> list[Subtree]:
         """Algorithm 5: the best tree of all parts and the next best."""
         if len(below) == 1:
-            return below
+            return list(below)
         table = {1 << number: part for number, part in enumerate(below)}
         any_order = len(below) <= MOST_IN_ANY_ORDER
         for own in _sets(parts, any_order=any_order):

@@ -69,6 +69,7 @@ def template_rows(query: BoundQuery, parameters: Mapping[str, ValueType]) -> Tem
         sometimes_absent(query.pattern),
         {},
         False,
+        alternatives=query.alternatives,
     )
     owned = bind_conditions(tree.Equivalence((tree.EquivalenceItem(OWNER),)), scopes)
     conditions = _joined(_with_columns(query, columns), owned)

@@ -110,11 +110,6 @@ class _PatternBinder:
                 return Sequence(tuple(self.bind(part) for part in parts))
             case tree.Conjunction(parts):
                 self.refuse_negation(parts, "&")
-                for part in parts:
-                    if isinstance(part, tree.Component) and _is_closure(part):
-                        raise MisplacedClosure(
-                            "a closure without brackets cannot stand under `&`", part.span, hint="write `B+ b[]`"
-                        )
                 return Conjunction(tuple(self.bind(part) for part in parts))
             case tree.Disjunction(parts):
                 self.refuse_negation(parts, "|")

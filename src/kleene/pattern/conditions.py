@@ -14,6 +14,7 @@ from kleene.errors import (
 )
 from kleene.lang import tree
 from kleene.pattern.bind_expression import Scopes
+from kleene.pattern.closures import is_closure, side_by_side
 from kleene.pattern.expressions import (
     Aggregate,
     Agrees,
@@ -70,6 +71,7 @@ def bind_conditions(where: tree.Expression | None, scopes: Scopes) -> Conditions
             negative.setdefault(negated, []).append(clause)
         elif closure is not None:
             _refuse_iteration(clause, scopes, "a condition on a closure's members")
+            _refuse_other_groups(clause, closure, scopes)
             members.setdefault(closure, []).append(clause)
         else:
             _check_iteration(clause, scopes)
@@ -128,6 +130,22 @@ def _closure_member(clause: Clause, scopes: Scopes) -> str | None:
     if len(members) > 1:
         raise ClosureCondition("the members of two closures cannot be compared", _place(clause, scopes))
     return members.pop()
+
+
+def _refuse_other_groups(clause: Clause, closure: str, scopes: Scopes) -> None:
+    """Members may be chosen by the group of an earlier closure, but not of one that is not whole then."""
+    named = [name for name in variables(clause) if name != closure and is_closure(scopes.components[name])]
+    for name in sorted(named):
+        beside = any(
+            {name, closure} <= {c.variable for c in run} for p in scopes.alternatives for run in side_by_side(p)
+        )
+        if beside or scopes.components[name].position > scopes.components[closure].position:
+            where = "stands beside it" if beside else "comes later"
+            raise ClosureCondition(
+                f"the members of `{closure}` cannot be chosen by the group of `{name}`, which {where}",
+                _place(clause, scopes),
+                hint=f"test both groups: `min({closure}.x) > max({name}.x)`",
+            )
 
 
 def _iterating(clause: Clause) -> set[str]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from kleene.errors import ClosureCondition, UnknownAttribute, did_you_mean
 from kleene.lang import tree
+from kleene.pattern.closures import is_closure, takes_first
 from kleene.pattern.expressions import INVERSE, Agrees, Attribute, Comparison, Literal, Scope, Which
-from kleene.pattern.nodes import Component, ComponentKind
+from kleene.pattern.nodes import Component, ComponentKind, components
 
 if TYPE_CHECKING:
     from kleene.pattern.bind_expression import Scopes
@@ -28,12 +29,17 @@ def expand(scopes: Scopes, item: tree.EquivalenceItem, *, negate: bool = False) 
         raise UnknownAttribute(
             f"no component has an attribute `{item.attribute}`", item.span, hint=did_you_mean(item.attribute, known)
         )
-    closure = next((c for c in owners if c.kind is ComponentKind.CLOSURE), None)
-    if closure is not None and _anchor(scopes, owners, item.attribute) is None:
+    # Negated, equality is not transitive, so that one component must speak for all.
+    unanchored = negate and _anchor(scopes, owners, item.attribute) is None
+    lonely = (
+        c for c in owners if is_closure(c) and (unanchored or not _has_company(scopes, c, owners, item.attribute))
+    )
+    closure = next(lonely, None)
+    if closure is not None:
         raise ClosureCondition(
-            f"no component that every match has tells the members of `{closure.variable}` their `{item.attribute}`",
+            f"some match has no component that tells the members of `{closure.variable}` their `{item.attribute}`",
             item.span,
-            hint=f"write `{closure.variable.casefold()}[]`, or compare with a component that is always there",
+            hint=f"write `{closure.variable.casefold()}[]`, or compare with a component that is there whenever it is",
         )
     for literal in _pairs(scopes, owners, item.attribute):
         if isinstance(literal, Comparison):
@@ -76,8 +82,8 @@ def _pairs(scopes: Scopes, owners: list[Component], attribute: str) -> Iterator[
             continue
         if anchor not in (None, earlier, later) and not _before(earlier, later, anchor):
             continue
-        if ComponentKind.CLOSURE in (earlier.kind, later.kind) and (earlier.negated or later.negated):
-            continue  # a closure's members agree with its neighbours, and those with the negated event
+        if (is_closure(earlier) or is_closure(later)) and not (takes_first(earlier) or takes_first(later)):
+            continue  # a closure's members agree with its company, and that with other closures and negated events
         yield from _across(scopes, earlier, later, attribute)
 
 
@@ -90,6 +96,13 @@ def _before(earlier: Component, later: Component, anchor: Component | None) -> b
 
 def _anchor(scopes: Scopes, owners: list[Component], attribute: str) -> Component | None:
     return next((c for c in owners if _always_there(scopes, c, attribute)), None)
+
+
+def _has_company(scopes: Scopes, closure: Component, owners: list[Component], attribute: str) -> bool:
+    """Whether each alternative with a closure has another component that surely has the attribute."""
+    certain = {c for c in owners if takes_first(c) and scopes.always_has(c, attribute)}
+    together = [set(components(pattern)) for pattern in scopes.alternatives]
+    return all(certain & present for present in together if closure in present)
 
 
 def _always_there(scopes: Scopes, component: Component, attribute: str) -> bool:
@@ -108,9 +121,10 @@ def _within(scopes: Scopes, component: Component, attribute: str) -> Literal:
 def _across(scopes: Scopes, earlier: Component, later: Component, attribute: str) -> Iterator[Literal]:
     """Two components agree. Where `a[1]` always has the attribute it speaks for all of `a`.
 
-    A negated event is looked at when all positive ones are known, so it counts as the later of the two.
+    A negated event is looked at when all positive ones are known, so it counts as the later of the two; so does a
+    closure's member where the other is of a list.
     """
-    if earlier.negated:
+    if earlier.negated or (is_closure(earlier) and later.kind is ComponentKind.KLEENE):
         earlier, later = later, earlier
     rights = _identifiers(scopes, later, attribute)
     if later.kind is ComponentKind.KLEENE and scopes.always_has(later, attribute):

@@ -22,7 +22,7 @@ from kleene.errors import (
 from kleene.lang import tree
 from kleene.lang.aggregates import aggregate_named
 from kleene.pattern.expressions import Aggregate, Attribute, Literal, Nth, Scope, Value, Which
-from kleene.pattern.nodes import Component, ComponentKind
+from kleene.pattern.nodes import Component, ComponentKind, Pattern
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import NUMERIC, ValueType, aggregate_type
 
@@ -51,6 +51,8 @@ class Names:
     open_parameters: bool = False
     # Where each literal and each reference stands in the text, for errors that are found later.
     places: dict[Literal | Value, Span] = field(default_factory=dict)
+    # The union that the pattern stands for: which variables are present together.
+    alternatives: tuple[Pattern, ...] = ()
 
     def placed(self, node: N, span: Span) -> N:
         self.places.setdefault(node, span)

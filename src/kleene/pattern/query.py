@@ -207,6 +207,7 @@ def _bind(query: Query, schema: Schema, checking: bool) -> BoundQuery:
         sometimes_absent(bound.pattern),
         params,
         checking,
+        alternatives=options,
     )
     conditions = bind_conditions(parsed.where, scopes)
     returns = None if parsed.returns is None else bind_returns(parsed.returns, scopes)

@@ -14,7 +14,8 @@ from kleene.errors import (
 )
 from kleene.lang import tree
 from kleene.pattern.bind_pattern import BoundPattern
-from kleene.pattern.nodes import Component, ComponentKind, Disjunction, Leaf, Pattern, Sequence, is_linear
+from kleene.pattern.closures import closures_at_edge, side_by_side
+from kleene.pattern.nodes import ComponentKind, Disjunction, Leaf, Pattern, Sequence, is_linear
 
 
 def check_shape(pattern: Pattern, bound: BoundPattern, *, windowed: bool, whole: Span) -> None:
@@ -30,6 +31,7 @@ def check_shape(pattern: Pattern, bound: BoundPattern, *, windowed: bool, whole:
             bound.spans[positives[0].component.variable],
             hint="write `B+ b[]`",
         )
+    _check_closures(pattern, bound, windowed=windowed)
     _check_part(pattern, bound, windowed=windowed, outermost=True)
 
 
@@ -44,21 +46,12 @@ def _check_part(pattern: Pattern, bound: BoundPattern, *, windowed: bool, outerm
 
 def _check_sequence(sequence: Sequence, bound: BoundPattern, *, windowed: bool, outermost: bool) -> None:
     places = [place for place, part in enumerate(sequence.parts) if not _is_negated(part)]
-    closed = [_closure_of(sequence.parts[place]) for place in places]
     if not places:
         part = sequence.parts[0]
         assert isinstance(part, Leaf)
         raise NegationAlone("this part of the pattern only forbids", bound.spans[part.component.variable])
-    for left, right in pairwise(closed):
-        if left is not None and right is not None:
-            raise MisplacedClosure(
-                "two closures stand side by side", bound.spans[right.variable], hint="write `B+ b[]`"
-            )
-    ends = [closure for closure in (closed[0], closed[-1]) if closure is not None]
-    if len(places) > 1 and len(ends) == 2:
-        raise MisplacedClosure("a closure at each end leaves no bound", bound.spans[ends[1].variable], hint="use one")
-    for closure in ends:
-        _check_end(bound.spans[closure.variable], windowed=windowed, outermost=outermost)
+    for left, right in pairwise(sequence.parts[place] for place in places):
+        _check_facing(left, right, bound)
     for place, part in enumerate(sequence.parts):
         if isinstance(part, Leaf) and part.component.negated and not places[0] < place < places[-1]:
             span = bound.spans[part.component.variable]
@@ -70,21 +63,40 @@ def _check_sequence(sequence: Sequence, bound: BoundPattern, *, windowed: bool, 
                 )
 
 
-def _check_end(span: Span, *, windowed: bool, outermost: bool) -> None:
-    if not outermost:
+def _check_closures(pattern: Pattern, bound: BoundPattern, *, windowed: bool) -> None:
+    """Refuse closures that nothing bounds."""
+    left, right = (closures_at_edge(pattern, left=side) for side in (True, False))
+    for closure in (*left, *right):
+        if not windowed:
+            raise MisplacedClosure(
+                "a closure at the start or the end needs a window",
+                bound.spans[closure.variable],
+                hint="add `WITHIN …`",
+            )
+    for run in side_by_side(pattern):
+        if len(run) > 1 and run[0] in left and run[0] in right:
+            raise MisplacedClosure(
+                "closures side by side have no event before or after them that tells where they meet",
+                bound.spans[run[1].variable],
+                hint="put a component before or after them, or join them with `&`",
+            )
+
+
+def _check_facing(left: Pattern, right: Pattern, bound: BoundPattern) -> None:
+    """Refuse two closures that bound each other, unless they stand side by side in one sequence."""
+    if isinstance(left, Leaf) and isinstance(right, Leaf):
+        return
+    one, other = closures_at_edge(left, left=False), closures_at_edge(right, left=True)
+    if one and other:
         raise MisplacedClosure(
-            "a closure at the end of a nested part has no bound", span, hint="put it between two components"
+            f"`{one[0].variable}` and `{other[0].variable}` bound each other across the edge of a group with `&`",
+            bound.spans[other[0].variable],
+            hint="put a component between them",
         )
-    if not windowed:
-        raise MisplacedClosure("a closure at the start or the end needs a window", span, hint="add `WITHIN …`")
 
 
 def _is_negated(part: Pattern) -> bool:
     return isinstance(part, Leaf) and part.component.negated
-
-
-def _closure_of(part: Pattern) -> Component | None:
-    return part.component if isinstance(part, Leaf) and part.component.kind is ComponentKind.CLOSURE else None
 
 
 def _leaves(pattern: Pattern) -> list[Leaf]:

@@ -157,11 +157,11 @@ def _check_absence(absence: Site, side: Node, present: frozenset[str]) -> None:
 
 
 def _check_group_members(plan: TreePlan, present: frozenset[str]) -> None:
-    """Conditions on members may name other groups; those that are built later count as absent."""
+    """Conditions on members may name the groups of earlier closures, which may be of another branch."""
     grouped = {group.scan.component.variable for group in plan.groups}
     for group in plan.groups:
         _check_bounds(group.gap.before, group.gap.after, group.child, present - grouped)
-        for clause in group.members:
+        for clause in (*group.members, *(clause for site in group.leaves for clause in site.conditions)):
             if (variables(clause) & present) - grouped - {*variables_bound(group.child)}:
                 raise IllFormedPlan(f"a member is compared with an event that is not bound yet: {clause}")
 

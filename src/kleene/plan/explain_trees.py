@@ -164,9 +164,9 @@ def node_text(node: Node, key: Sequence[str] = ()) -> str:
             return kind.name
         case UnionNode():
             return "DISJ"
-        case GroupNode(scan=scan, gap=gap):
+        case GroupNode(scan=scan, gap=gap, leaves=leaves):
             name = scan.component.variable
-            return f"KSEQ {name}: {_group(scan.component)} {_chosen(scan, gap, key)}"
+            return f"KSEQ {name}: {_group(scan.component)} {_chosen(scan, gap, key)}{leaving_text(leaves)}"
         case NegNode(absence=absence):
             return f"NEG no {absence.scan.component.variable}: {_chosen(absence.scan, absence.gap, key)}"
 
@@ -218,6 +218,8 @@ def gap_text(gap: Gap) -> str:
     """Between which parts of its sequence something stands."""
     if gap.before and gap.after:
         return f"between {_names(gap.before)} and {_names(gap.after)}"
+    if not gap.before and not gap.after:
+        return "anywhere within the window"
     side = f"after {_names(gap.before)}" if gap.before else f"before {_names(gap.after)}"
     return f"{side} within the window"
 
@@ -240,6 +242,13 @@ def _group(component: Component) -> str:
     if component.maximum is not None:
         return f"every {component.maximum} in a row of"
     return f"all, {component.minimum} or more, of" if component.minimum > 1 else "all of"
+
+
+def leaving_text(leaves: Sequence[Site]) -> str:
+    """`, leaving C and 2 of E`: what the closures that follow side by side need at least."""
+    needed = [each.scan.component for each in leaves if each.scan.component.minimum]
+    names = [f"{c.minimum} of {c.variable}" if c.minimum > 1 else c.variable for c in needed]
+    return f", leaving {' and '.join(names)}" if names else ""
 
 
 # How many ----------------------------------------------------------------------------------------------------------

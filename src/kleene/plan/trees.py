@@ -95,6 +95,8 @@ class GroupNode:
     members: tuple[Clause, ...] = ()
     # What can be tested now that the group is known.
     tests: tuple[Clause, ...] = ()
+    # The closures that follow it side by side: it takes only members that leave each of them the fewest it needs.
+    leaves: tuple[Site, ...] = ()
 
     @property
     def site(self) -> Site:
@@ -150,10 +152,11 @@ class TreePlan:
 
     @property
     def has_negated_start(self) -> bool:
-        """Whether an event before a match can forbid it."""
+        """Whether an event before a match can forbid it, or be added to it when its window closes."""
         # A closure at the start may have no members.
         empty = {node.scan.component.variable for node in self.groups if not node.scan.component.minimum}
-        return not all(set(absence.gap.before) - empty for absence in self.absences)
+        late = [node.gap for node in self.groups] if self.has_negated_end else []
+        return not all(set(gap.before) - empty for gap in [*(absence.gap for absence in self.absences), *late])
 
 
 Alternative = SequencePlan | AutomatonPlan | TreePlan | ReferencePlan

@@ -6,14 +6,16 @@ the definition. Parts are combined from left to right; a clause is tested as soo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
+from kleene.pattern.closures import has_fixed
 from kleene.pattern.conditions import iterated
 from kleene.pattern.expressions import Clause, variables
 from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Leaf, Pattern, Sequence, components
 from kleene.pattern.query import BoundQuery
 from kleene.reference.automaton import within_window
+from kleene.reference.closures import Closures
 from kleene.reference.limits import Limits
 from kleene.reference.matches import Match
 from kleene.reference.timeline import ReferenceEvent, ReferenceTimeline, in_class
@@ -31,13 +33,13 @@ class Assignments:
         self.timeline = timeline
         self.limits = limits
         self.present = {component.variable for component in components(pattern) if not component.negated}
-        self.closures = [c for c in components(pattern) if c.kind is ComponentKind.CLOSURE and not c.negated]
+        self.closures = Closures(query, pattern, timeline)
 
     def run(self) -> list[Match]:
         matches = [
             Match(self.query.positives, complete)
             for selected in self.assign(self.pattern)
-            for complete in self.with_closures(selected)
+            for complete in self.closures.complete(selected)
             if self.is_match(complete)
         ]
         self.limits.check_matches(len(matches))
@@ -50,7 +52,7 @@ class Assignments:
         if isinstance(pattern, Leaf):
             return [{pattern.component.variable: events} for events in self.leaf(pattern.component)]
         assert isinstance(pattern, Sequence | Conjunction)
-        parts = [part for part in pattern.parts if not _is_later(part)]
+        parts = [part for part in pattern.parts if has_fixed(part)]
         ordered = isinstance(pattern, Sequence)
         assignments: list[Selected] = [{}]
         previous: Pattern | None = None
@@ -96,43 +98,6 @@ class Assignments:
     def selectable(self, component: Component, event: ReferenceEvent) -> bool:
         return self.timeline.key(event) is not None and in_class(self.timeline, component, event)
 
-    # Closures (ZStream §4.4.5)
-
-    def with_closures(self, selected: Selected) -> Iterator[Selected]:
-        """Fill in the groups, each between its neighbours."""
-        pending = [selected]
-        for closure in self.closures:
-            pending = [grown for one in pending for grown in self.groups(closure, one)]
-        yield from pending
-
-    def groups(self, closure: Component, selected: Selected) -> Iterator[Selected]:
-        members = self.members(closure, selected)
-        if closure.maximum is None:
-            if len(members) >= closure.minimum:
-                yield {**selected, closure.variable: members}
-            return
-        for start in range(len(members) - closure.maximum + 1):
-            yield {**selected, closure.variable: members[start : start + closure.maximum]}
-
-    def members(self, closure: Component, selected: Selected) -> tuple[ReferenceEvent, ...]:
-        """The events between the neighbours that satisfy the conditions on a single member, in canonical order."""
-        used = {event.index for events in selected.values() for event in events}
-        conditions = self.query.conditions.members.get(closure.variable, ())
-        between = self.between(closure, selected)
-
-        def is_member(event: ReferenceEvent) -> bool:
-            if event.index in used or not self.selectable(closure, event) or not between(event):
-                return False
-            environment = Environment(self.timeline, selected, event)
-            return all(holds(clause, environment) for clause in conditions)
-
-        return tuple(event for event in self.timeline.events if is_member(event))
-
-    def between(self, component: Component, selected: Selected) -> Callable[[ReferenceEvent], bool]:
-        """Whether an event lies wholly between the neighbours; the window bounds a missing one."""
-        before, after = neighbours(self.pattern, component, selected)
-        return lambda event: lies_between(self.query, self.timeline, event, before, after, selected)
-
     # Conditions
 
     def holds_alone(self, component: Component, events: tuple[ReferenceEvent, ...]) -> bool:
@@ -171,10 +136,6 @@ def clause_holds(clause: Clause, selected: Selected, timeline: ReferenceTimeline
         holds(clause, Environment(timeline, {**selected, iterating: events[:place]}, events[place]))
         for place in range(1, len(events))
     )
-
-
-def _is_later(part: Pattern) -> bool:
-    return isinstance(part, Leaf) and (part.component.negated or part.component.kind is ComponentKind.CLOSURE)
 
 
 def _events(selected: Selected, pattern: Pattern) -> list[ReferenceEvent]:

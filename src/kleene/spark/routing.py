@@ -18,6 +18,7 @@ from kleene.engine.compiling import why_not_compiled
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.optimize.detections import linking as detections
 from kleene.optimize.detections.lengths import reach as reach_of
+from kleene.pattern.closures import at_edge
 from kleene.pattern.expressions import Attribute
 from kleene.pattern.nodes import ComponentKind, components
 from kleene.pattern.query import BoundQuery
@@ -193,10 +194,8 @@ def _is_lone(query: BoundQuery) -> bool:
 
 def _ends(query: BoundQuery) -> tuple[bool, bool]:
     """Whether what lies before a match's first event, and after its last, can decide on it."""
-    listed = [list(components(pattern)) for pattern in query.alternatives]
-    return tuple(  # type: ignore[return-value]
-        any(parts[place].negated or parts[place].kind is ComponentKind.CLOSURE for parts in listed) for place in (0, -1)
-    )
+    before, after = (any(at_edge(pattern, left=left) for pattern in query.alternatives) for left in (True, False))
+    return before, after
 
 
 # Several queries ---------------------------------------------------------------------------------------------------

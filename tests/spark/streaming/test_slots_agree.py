@@ -224,7 +224,8 @@ def check_agrees(stratum: str, seed: int, counted: Counter[str], orders: Sequenc
 
 
 # Those of which an engine runs some, and those that are evaluated again and again; no stream runs `durations_counted`.
-STREAMED = [stratum for stratum in (*STRATA, "conjunction", "nested", "closure") if stratum != "durations_counted"]
+EVALUATED = ("conjunction", "nested", "closure", "closures")
+STREAMED = [stratum for stratum in (*STRATA, *EVALUATED) if stratum != "durations_counted"]
 
 
 @pytest.mark.soak

@@ -140,7 +140,7 @@ class TreeBuilder:
         bound = child.bound | self._clauses.bits((closure.component.variable,))
         tested = self._clauses.known_with(bound)
         site, tests = closure.site, self._clauses.listed(tested & ~child.tested)
-        node = GroupNode(child.node, site.scan, site.gap, site.conditions, tests)
+        node = GroupNode(child.node, site.scan, site.gap, site.conditions, tests, closure.leaves)
         return self._over((child,), node, bound, child.always, tested)
 
     def negate(self, child: Subtree, negation: BetweenParts) -> Subtree:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from itertools import product, zip_longest
 
 from kleene.optimize.trees.logical import Logical
-from kleene.pattern.nodes import ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence
+from kleene.pattern.closures import at_edge
+from kleene.pattern.nodes import Conjunction, Disjunction, Leaf, Pattern, Sequence
 from kleene.pattern.query import BoundQuery
 
 
@@ -56,7 +57,4 @@ def _flat(kind: type[Sequence | Conjunction | Disjunction], parts: Iterable[Patt
 
 def _is_open(pattern: Pattern) -> bool:
     """Whether a branch begins or ends with a negation or a closure, so that its neighbour or bound is outside."""
-    ends = (pattern.parts[0], pattern.parts[-1]) if isinstance(pattern, Sequence) else (pattern,)
-    return any(
-        isinstance(end, Leaf) and (end.component.negated or end.component.kind is ComponentKind.CLOSURE) for end in ends
-    )
+    return any(at_edge(pattern, left=left) for left in (True, False))

@@ -8,24 +8,27 @@ from functools import cached_property
 
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.placing import unless_implied
+from kleene.pattern.closures import closures_at_edge, has_fixed, is_closure, side_by_side, takes_first
 from kleene.pattern.expressions import Clause, variables
-from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Leaf, Pattern, Sequence, components
+from kleene.pattern.nodes import Component, Conjunction, Leaf, Pattern, Sequence, components
 from kleene.plan.physical import Scan
 from kleene.plan.trees import Gap, Join, Site
 
 
 @dataclass(frozen=True, slots=True)
 class BetweenParts:
-    """A negated class or a closure of a sequence."""
+    """A negated class or a closure of a sequence, or a closure of a conjunction."""
 
     # Its scan, its gap, and its conditions except those that the key implies.
     site: Site
-    # The number of joined parts that stand before it.
+    # The number of joined parts that stand before it in its sequence; 0 in a conjunction.
     after: int
     # The other variables of the pattern that its conditions name.
     named: frozenset[str]
     # Whether it can stand anywhere but on top of the whole tree.
     movable: bool
+    # Of a closure: those that follow it side by side, which it must leave their fewest members.
+    leaves: tuple[Site, ...] = ()
 
     @property
     def component(self) -> Component:
@@ -58,14 +61,17 @@ def all_parts(logical: Logical, key: tuple[str, ...]) -> dict[Pattern, Parts]:
     every = tuple(components(logical.pattern))
     present = frozenset(component.variable for component in every if not component.negated)
     conditions, named = {}, {}
-    for component in filter(_is_between, every):
+    for component in every:
+        if takes_first(component):
+            continue
         name = component.variable
         said = logical.negative if component.negated else logical.members
         conditions[name] = unless_implied(said.get(name, ()), key)
         named[name] = (frozenset().union(*map(variables, conditions[name])) & present) - {name}
-    closures = (c.variable for c in every if _is_between(c) and not c.negated)
+    closures = frozenset(component.variable for component in every if is_closure(component))
     chosen_by = frozenset(name for closure in closures for name in named[closure])
-    return dict(_Dividing(conditions, named, chosen_by).of(logical.pattern, in_conjunction=False))
+    dividing = _Dividing(conditions, named, closures, chosen_by)
+    return dict(dividing.of(logical.pattern, Gap((), ()), in_conjunction=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,73 +79,86 @@ class _Dividing:
     # By variable of a negated class or closure: its conditions, and the other variables that these name.
     conditions: Mapping[str, tuple[Clause, ...]]
     named: Mapping[str, frozenset[str]]
+    closures: frozenset[str]
     # The closures that the conditions on another closure's members name: their groups are formed on top, in the order
     # of the text.
     chosen_by: frozenset[str]
 
-    def of(self, pattern: Pattern, *, in_conjunction: bool) -> Iterator[tuple[Pattern, Parts]]:
+    def of(self, pattern: Pattern, outer: Gap, *, in_conjunction: bool) -> Iterator[tuple[Pattern, Parts]]:
+        """The parts of a pattern and of those within it; `outer` is the gap in which the pattern stands."""
         if isinstance(pattern, Leaf):
             return
         if isinstance(pattern, Sequence):
-            yield pattern, self._sequence(pattern, in_conjunction=in_conjunction)
+            yield pattern, self._sequence(pattern, outer, in_conjunction=in_conjunction)
         elif isinstance(pattern, Conjunction):
-            yield pattern, Parts(Join.CONJ, pattern.parts)
-        for part in pattern.parts:
-            yield from self.of(part, in_conjunction=in_conjunction or isinstance(pattern, Conjunction))
+            yield pattern, self._conjunction(pattern, outer)
+        for place, part in enumerate(pattern.parts):
+            gap = _gap(pattern, place, outer) if isinstance(pattern, Sequence) else outer
+            yield from self.of(part, gap, in_conjunction=in_conjunction or isinstance(pattern, Conjunction))
 
-    def _sequence(self, pattern: Sequence, *, in_conjunction: bool) -> Parts:
-        joined = tuple(part for part in pattern.parts if not isinstance(part, Leaf) or not _is_between(part.component))
+    def _sequence(self, pattern: Sequence, outer: Gap, *, in_conjunction: bool) -> Parts:
+        joined = tuple(part for part in pattern.parts if has_fixed(part))
         own = {component.variable for component in components(pattern)}
-        gaps = tuple(_gaps(pattern))
-        closed = {after for after, component, _ in gaps if not component.negated}
-        between = []
-        for after, component, gap in gaps:
-            name = component.variable
-            # At an end of the sequence the gap reaches to the bound of the whole match.
+        runs = {component: run for run in side_by_side(pattern) for component in run}
+        after, between = 0, []
+        for place, part in enumerate(pattern.parts):
+            if has_fixed(part):
+                after += 1
+            if not isinstance(part, Leaf) or takes_first(part.component):
+                continue
+            component, name = part.component, part.component.variable
+            gap = _gap(pattern, place, outer)
+            # At an end of the sequence the gap reaches to a neighbour outside, or to the bound of the whole match.
             movable = 0 < after < len(joined) and self.named[name] <= own
+            leaves: tuple[Site, ...] = ()
             if component.negated:
                 # Beside a closure the neighbour is known only once the group is.
-                movable &= after not in closed
+                movable &= self.closures.isdisjoint((*gap.before, *gap.after))
             else:
-                # Under a conjunction an event of the group may still be used elsewhere: then it is no member.
-                movable &= not in_conjunction and name not in self.chosen_by
-            site = Site(Scan(component), gap, self.conditions[name])
-            between.append(BetweenParts(site, after, self.named[name], movable))
+                run = runs[component]
+                # Under a conjunction an event of the group may still be used elsewhere: then it is no member. Closures
+                # side by side take their groups one after the other.
+                movable &= not in_conjunction and name not in self.chosen_by and len(run) == 1
+                leaves = tuple(self._site(each, gap) for each in run[run.index(component) + 1 :])
+            between.append(BetweenParts(self._site(component, gap), after, self.named[name], movable, leaves))
         return Parts(Join.SEQ, joined, tuple(between))
+
+    def _conjunction(self, pattern: Conjunction, outer: Gap) -> Parts:
+        closed = [p.component for p in pattern.parts if isinstance(p, Leaf) and is_closure(p.component)]
+        between = [
+            BetweenParts(self._site(each, outer), 0, self.named[each.variable], movable=False) for each in closed
+        ]
+        return Parts(Join.CONJ, tuple(part for part in pattern.parts if has_fixed(part)), tuple(between))
+
+    def _site(self, component: Component, gap: Gap) -> Site:
+        return Site(Scan(component), gap, self.conditions[component.variable])
 
 
 # Gaps --------------------------------------------------------------------------------------------------------------
 
 
-def _gaps(sequence: Sequence) -> Iterator[tuple[int, Component, Gap]]:
-    """The negated classes and closures between joined parts, each after the number of parts before it."""
-    after = 0
-    for place, part in enumerate(sequence.parts):
-        if not isinstance(part, Leaf) or not _is_between(part.component):
-            after += 1
-            continue
-        before, behind = reversed(sequence.parts[:place]), sequence.parts[place + 1 :]
-        yield after, part.component, Gap(_nearest(before), _nearest(behind))
+def _gap(sequence: Sequence, place: int, outer: Gap) -> Gap:
+    """Where a part stands: what is beside it in its sequence, or where nothing surely is, beside the sequence."""
+    part = sequence.parts[place]
+    # Closures behind it take their groups later, so that only a negation sees them.
+    negated = isinstance(part, Leaf) and part.component.negated
+    before = _nearest(reversed(sequence.parts[:place]), outer.before, left=False, closures=True)
+    return Gap(before, _nearest(sequence.parts[place + 1 :], outer.after, left=True, closures=negated))
 
 
-def _is_between(component: Component) -> bool:
-    return component.negated or component.kind is ComponentKind.CLOSURE
+def _nearest(parts: Iterable[Pattern], outside: tuple[str, ...], *, left: bool, closures: bool) -> tuple[str, ...]:
+    """The variables of the nearest part that is present: a closure may be empty, so the part behind it counts, too.
 
-
-def _nearest(parts: Iterable[Pattern]) -> tuple[str, ...]:
-    """The variables of the nearest part that is present; a closure may be empty, so the part behind it counts, too."""
+    left   whether the parts face the gap with their left edge, where a closure in them may be the nearest
+    """
     names: list[str] = []
     for part in parts:
-        closure = part.component if isinstance(part, Leaf) and part.component.kind is ComponentKind.CLOSURE else None
-        if closure is not None:
-            names.append(closure.variable)
-            if closure.minimum:
-                break
-        elif not isinstance(part, Leaf) or not part.component.negated:
-            # A closure within a part lies between other events of that part, so it is never the nearest.
-            names += [component.variable for component in components(part) if not _is_between(component)]
-            break
-    return tuple(names)
+        at_edge = closures_at_edge(part, left=left) if closures else ()
+        names += [component.variable for component in at_edge]
+        names += [component.variable for component in components(part) if takes_first(component)]
+        if has_fixed(part) or any(component.minimum for component in at_edge):
+            return tuple(names)
+    return (*names, *outside)
 
 
 # Sets of parts -----------------------------------------------------------------------------------------------------

@@ -45,19 +45,14 @@ class Candidate:
     chosen: Assignment
 
     def is_match(self) -> bool:
-        """§3: order, window, WHERE, closure groups, strategy; then negation."""
+        """§3: order, window, WHERE, strategy; then negation. Its closures have their groups (`BruteGroup`)."""
         return (
             in_order(self.shape, self.chosen)
             and self.fits_window()
             and self.satisfies_where()
-            and all(self.is_group(place) for place in self.places if place.is_closure)
             and self.follows_strategy()
             and not self.is_negated()
         )
-
-    @cached_property
-    def places(self) -> tuple[BrutePlace, ...]:
-        return tuple(places(self.shape, negated=False))
 
     @cached_property
     def events(self) -> tuple[BruteEvent, ...]:
@@ -74,7 +69,10 @@ class Candidate:
         """From the smallest start to the largest end, in time or in positions (§3 Window)."""
         assert self.question.window is not None
         if self.question.window.counts_events:
-            return max(map(self.position, last)) - min(map(self.position, first))
+            rank = self.question.stream.events.index
+            latest = max(last, key=lambda event: (event.end, rank(event)))
+            earliest = min(first, key=lambda event: (event.start, rank(event)))
+            return self.position(latest) - self.position(earliest)
         return max(event.end for event in last) - min(event.start for event in first)
 
     def position(self, event: BruteEvent) -> int:
@@ -111,41 +109,13 @@ class Candidate:
             return all(holds(clause, self.question.bind({**self.chosen, variable: (event,)})) for event in events)
         return all(holds(clause, self.question.bind(self.chosen, turn)) for turn in range(1, len(events)))
 
-    # ZStream's closure
-
-    def is_group(self, closure: BrutePlace) -> bool:
-        """§3 ZStream's closure: the maximal group between its neighbours, or n successive members."""
-        members = tuple(event for event in self.question.stream.events if self._may_join(closure, event))
-        group = self.chosen[closure.name]
-        if closure.slides:
-            runs = (members[i : i + closure.low] for i in range(len(members) - closure.low + 1))
-            return group in runs
-        return group == members
-
-    def _may_join(self, closure: BrutePlace, event: BruteEvent) -> bool:
-        others = {name: events for name, events in self.chosen.items() if name != closure.name}
-        rest = tuple(other for events in others.values() for other in events)
-        if event in rest or not self.question.admits(closure, event):
-            return False
-        choosing = (
-            clause
-            for clause in self.question.positive_clauses
-            if (closure.name, Phase.TAKE) in self.question.identifiers.of(clause)
-        )
-        binding = self.question.bind({**others, closure.name: (event,)})
-        return (
-            self._lies_between(event, closure, others)
-            and self.question.equivalent(event, rest)
-            and all(holds(clause, binding) for clause in choosing)
-        )
-
     def _lies_between(self, event: BruteEvent, place: BrutePlace, chosen: Assignment) -> bool:
         """After the nearest events before the place and before those after it; at an end the window is the bound."""
         for sequence in _sequences(self.shape):
             for i, part in enumerate(sequence.parts):
                 if part is place or (isinstance(part, Never) and place in part.places):
-                    left = _nearest(sequence.parts[:i][::-1], chosen)
-                    right = _nearest(sequence.parts[i + 1 :], chosen)
+                    left = nearest(sequence.parts[:i][::-1], chosen)
+                    right = nearest(sequence.parts[i + 1 :], chosen)
                     return self._bounded(event, left, right, events_of(self.shape, chosen))
         raise NotImplementedError(f"{place.name} stands in no sequence")
 
@@ -207,6 +177,6 @@ def _sequences(shape: Shape) -> Iterator[InOrder]:
                 yield from _sequences(part)
 
 
-def _nearest(parts: Sequence[Shape], chosen: Assignment) -> tuple[BruteEvent, ...]:
+def nearest(parts: Sequence[Shape], chosen: Assignment) -> tuple[BruteEvent, ...]:
     """The events of the nearest part that has any: an absent component is no neighbour."""
     return next((events for part in parts if (events := events_of(part, chosen))), ())

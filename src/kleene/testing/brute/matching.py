@@ -8,6 +8,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from kleene.lang.tree import OutputMode, SelectionStrategy
+from kleene.testing.brute.closures import BruteGroup
 from kleene.testing.brute.definition import Candidate, in_order
 from kleene.testing.brute.pattern import BrutePlace, Shape, alternatives, places
 from kleene.testing.brute.question import Question, ask
@@ -76,8 +77,12 @@ def _results(question: Question) -> list[Assignment]:
 
 
 def assignments(question: Question, shape: Shape) -> Iterator[Assignment]:
-    """Every way to put distinct events of the right classes at the places; the rest of the definition is not tested."""
-    yield from _extensions(question, shape, tuple(places(shape, negated=False)), {})
+    """Every way to put distinct events of the right classes at the places, closures with groups that they may have.
+
+    The rest of the definition is not tested.
+    """
+    in_order_of_choice = sorted(places(shape, negated=False), key=lambda place: place.is_closure)
+    yield from _extensions(question, shape, tuple(in_order_of_choice), {})
 
 
 def _extensions(
@@ -92,6 +97,8 @@ def _extensions(
     able = [e for e in question.stream.events if e not in used and question.admits(place, e)]
     for events in _fillings(place, able):
         extended = {**chosen, place.name: events}
+        if place.is_closure and not BruteGroup(question, shape, place, extended).is_right():
+            continue
         if in_order(shape, extended):
             yield from _extensions(question, shape, tuple(rest), extended)
 

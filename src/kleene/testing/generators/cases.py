@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from kleene.testing.generators.closure_patterns import draw_closures
 from kleene.testing.generators.conditions import Speaker
 from kleene.testing.generators.patterns import (
     ATTRIBUTES,
@@ -92,6 +93,8 @@ class _CaseDraft:
         wishes = plan.wishes if plan.lacking == 0 else replace(plan.wishes, classes=0.0)
         if self.luck(plan.nameless):
             return draw_bare_line(self.rng)
+        if plan.closures:
+            return draw_closures(self.rng, names, wishes)
         if plan.signs:
             return draw_tree(self.rng, names, wishes, plan.signs, plan.depth)
         return draw_line(self.rng, names, wishes, plan.lengths)

@@ -19,6 +19,8 @@ class Stratum:
     # The operators of patterns that are no lines; empty means a line.
     signs: str = ""
     depth: int = 1
+    # Whether patterns have closures side by side, under `&` and at both ends.
+    closures: bool = False
     wishes: Wishes = _SOME_OF_EACH
     lengths: Sequence[int] = (2, 2, 3, 3, 4)
     # How many conditions, and how deeply AND, OR and NOT nest in them.
@@ -133,5 +135,14 @@ STRATA: dict[str, Stratum] = {
         nesting=(1, 2, 2, 3),
         equivalence=0.35,
         deep_equivalence=0.4,
+    ),
+    "closures": Stratum(
+        closures=True,
+        wishes=Wishes(kleene=0.05, negation=0.15, any_of=0.15, kinds=3),
+        conditions=(0, 0, 1),
+        equivalence=0.3,
+        ties=0.3,
+        durations=0.1,
+        noise=(1, 2, 2, 3, 4),
     ),
 }

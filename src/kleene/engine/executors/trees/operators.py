@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -42,6 +42,12 @@ class Setting:
     pools: dict[str, ListPool]
     # Whether records of different partitions never meet.
     keyed: bool
+    # By variable of a closure: the events that may be its members.
+    closed: dict[str, ClassEvents] = field(default_factory=dict)
+
+    def members_of(self, closure: Component) -> ClassEvents:
+        """The events of a closure's class; closures side by side look at each other's."""
+        return self.closed.setdefault(closure.variable, ClassEvents(closure, keyed=self.keyed))
 
 
 class Operator(ABC):
@@ -79,10 +85,10 @@ class Operator(ABC):
 class Step(ABC):
     """A step on the records of one node, in a round or when their windows have closed."""
 
-    def __init__(self, component: Component, setting: Setting) -> None:
+    def __init__(self, component: Component, setting: Setting, candidates: ClassEvents | None = None) -> None:
         self.component, self.setting = component, setting
         # The events that it searches.
-        self.candidates = ClassEvents(component, keyed=setting.keyed)
+        self.candidates = candidates or ClassEvents(component, keyed=setting.keyed)
         self.counts = OperatorCounts()
 
     # Variables that the step adds to the records.
