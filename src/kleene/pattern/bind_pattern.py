@@ -109,7 +109,6 @@ class _PatternBinder:
             case tree.Conjunction(parts) if all(isinstance(part, tree.Negation) for part in parts):
                 return Sequence(tuple(self.bind(part) for part in parts))
             case tree.Conjunction(parts):
-                self.refuse_negation(parts, "&")
                 for part in parts:
                     if isinstance(part, tree.Component) and _is_closure(part):
                         raise MisplacedClosure(
@@ -117,19 +116,10 @@ class _PatternBinder:
                         )
                 return Conjunction(tuple(self.bind(part) for part in parts))
             case tree.Disjunction(parts):
-                self.refuse_negation(parts, "|")
+                _refuse_negated_branch(parts)
                 return Disjunction(tuple(self.bind(part) for part in parts))
             case tree.Group():
                 raise AssertionError("groups were refused before")
-
-    def refuse_negation(self, parts: tuple[tree.Pattern, ...], operator: str) -> None:
-        for part in parts:
-            if isinstance(part, tree.Negation):
-                raise UnsupportedNegation(
-                    f"a negation beside `{operator}` has no meaning yet",
-                    part.span,
-                    hint="put it between the parts of a sequence: `A ; !B ; C`",
-                )
 
     def negation(self, pattern: tree.Negation) -> Pattern:
         operand = pattern.operand
@@ -169,6 +159,25 @@ class _PatternBinder:
             variable, number = f"{name}_{number}", number + 1
         self.taken.add(variable)
         return variable
+
+
+def _refuse_negated_branch(parts: tuple[tree.Pattern, ...]) -> None:
+    for part in parts:
+        if _only_forbids(part):
+            raise UnsupportedNegation(
+                "a branch of `|` that only forbids has no meaning",
+                part.span,
+                hint="let each branch take an event, `A | (B & !C)`, or ask two queries",
+            )
+
+
+def _only_forbids(pattern: tree.Pattern) -> bool:
+    match pattern:
+        case tree.Negation():
+            return True
+        case tree.Sequence(parts) | tree.Conjunction(parts) | tree.Disjunction(parts):
+            return all(map(_only_forbids, parts))
+    return False
 
 
 def _is_closure(node: tree.Component) -> bool:

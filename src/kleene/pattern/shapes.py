@@ -10,10 +10,10 @@ from kleene.errors import (
     NegationWithoutWindow,
     Span,
     StrategyNeedsLine,
-    UnsupportedNegation,
 )
 from kleene.lang import tree
 from kleene.pattern.bind_pattern import BoundPattern
+from kleene.pattern.gaps import negations
 from kleene.pattern.nodes import Component, ComponentKind, Disjunction, Leaf, Pattern, Sequence, is_linear
 
 
@@ -31,6 +31,13 @@ def check_shape(pattern: Pattern, bound: BoundPattern, *, windowed: bool, whole:
             hint="write `B+ b[]`",
         )
     _check_part(pattern, bound, windowed=windowed, outermost=True)
+    for component, around in negations(pattern):
+        if not windowed and (around.open_at_start or around.open_at_end):
+            raise NegationWithoutWindow(
+                "a negation that is not between two parts needs a window",
+                bound.spans[component.variable],
+                hint="add `WITHIN …`",
+            )
 
 
 def _check_part(pattern: Pattern, bound: BoundPattern, *, windowed: bool, outermost: bool) -> None:
@@ -45,10 +52,6 @@ def _check_part(pattern: Pattern, bound: BoundPattern, *, windowed: bool, outerm
 def _check_sequence(sequence: Sequence, bound: BoundPattern, *, windowed: bool, outermost: bool) -> None:
     places = [place for place, part in enumerate(sequence.parts) if not _is_negated(part)]
     closed = [_closure_of(sequence.parts[place]) for place in places]
-    if not places:
-        part = sequence.parts[0]
-        assert isinstance(part, Leaf)
-        raise NegationAlone("this part of the pattern only forbids", bound.spans[part.component.variable])
     for left, right in pairwise(closed):
         if left is not None and right is not None:
             raise MisplacedClosure(
@@ -59,15 +62,6 @@ def _check_sequence(sequence: Sequence, bound: BoundPattern, *, windowed: bool, 
         raise MisplacedClosure("a closure at each end leaves no bound", bound.spans[ends[1].variable], hint="use one")
     for closure in ends:
         _check_end(bound.spans[closure.variable], windowed=windowed, outermost=outermost)
-    for place, part in enumerate(sequence.parts):
-        if isinstance(part, Leaf) and part.component.negated and not places[0] < place < places[-1]:
-            span = bound.spans[part.component.variable]
-            if not outermost:
-                raise UnsupportedNegation("a negation at the end of a nested part has no meaning yet", span)
-            if not windowed:
-                raise NegationWithoutWindow(
-                    "a negation at the start or the end needs a window", span, hint="add `WITHIN …`"
-                )
 
 
 def _check_end(span: Span, *, windowed: bool, outermost: bool) -> None:

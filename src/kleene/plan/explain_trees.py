@@ -215,9 +215,11 @@ def _chosen(scan: Scan, gap: Gap, key: Sequence[str]) -> str:
 
 
 def gap_text(gap: Gap) -> str:
-    """Between which parts of its sequence something stands."""
+    """Between which parts something stands."""
     if gap.before and gap.after:
         return f"between {_names(gap.before)} and {_names(gap.after)}"
+    if not gap.before and not gap.after:
+        return f"around {_names(gap.own)} within the window"
     side = f"after {_names(gap.before)}" if gap.before else f"before {_names(gap.after)}"
     return f"{side} within the window"
 

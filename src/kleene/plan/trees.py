@@ -32,10 +32,12 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Where something stands in its sequence: the variables of the parts next to it; empty: the window's bound."""
+    """Where something stands: the variables of the parts next to it, or to its group; empty: the window's bound."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
+    # The variables of the sequence or group that it is in: a record of another branch of a disjunction binds none.
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.optimize.detections import linking as detections
 from kleene.optimize.detections.lengths import reach as reach_of
 from kleene.pattern.expressions import Attribute
+from kleene.pattern.gaps import negations
 from kleene.pattern.nodes import ComponentKind, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Policy
@@ -194,9 +195,9 @@ def _is_lone(query: BoundQuery) -> bool:
 def _ends(query: BoundQuery) -> tuple[bool, bool]:
     """Whether what lies before a match's first event, and after its last, can decide on it."""
     listed = [list(components(pattern)) for pattern in query.alternatives]
-    return tuple(  # type: ignore[return-value]
-        any(parts[place].negated or parts[place].kind is ComponentKind.CLOSURE for parts in listed) for place in (0, -1)
-    )
+    first, last = (any(parts[place].kind is ComponentKind.CLOSURE for parts in listed) for place in (0, -1))
+    around = [neighbours for pattern in query.alternatives for _, neighbours in negations(pattern)]
+    return first or any(each.open_at_start for each in around), last or any(each.open_at_end for each in around)
 
 
 # Several queries ---------------------------------------------------------------------------------------------------

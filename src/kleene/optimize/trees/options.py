@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from itertools import product, zip_longest
 
 from kleene.optimize.trees.logical import Logical
+from kleene.pattern.gaps import spliced
 from kleene.pattern.nodes import ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence
 from kleene.pattern.query import BoundQuery
 
@@ -17,7 +18,7 @@ from kleene.pattern.query import BoundQuery
 def options(query: BoundQuery) -> tuple[Logical, ...]:
     """The members of the union that a query stands for; a disjunction of whole patterns gives one for each branch."""
     nonempty = [option for option in _options(query.pattern) if option is not None]
-    patterns = dict.fromkeys(part for option in nonempty for part in _flat(Disjunction, [option]))
+    patterns = dict.fromkeys(part for option in nonempty for part in spliced(Disjunction, [option]))
     said = query.conditions
     return tuple(Logical(pattern, said.positive, said.negative, said.members) for pattern in patterns)
 
@@ -43,20 +44,15 @@ def _of_disjunction(choices: list[list[Pattern | None]]) -> list[Pattern | None]
 
 
 def _combined(kind: type[Sequence | Conjunction | Disjunction], chosen: Iterable[Pattern | None]) -> Pattern | None:
-    parts = _flat(kind, [part for part in chosen if part is not None])
+    parts = spliced(kind, [part for part in chosen if part is not None])
     if len(parts) < 2:
         return parts[0] if parts else None
     return kind(tuple(parts))
 
 
-def _flat(kind: type[Sequence | Conjunction | Disjunction], parts: Iterable[Pattern]) -> list[Pattern]:
-    """The parts, with those of nested patterns of the same kind in one list: all three kinds are associative."""
-    return [inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,))]
-
-
 def _is_open(pattern: Pattern) -> bool:
-    """Whether a branch begins or ends with a negation or a closure, so that its neighbour or bound is outside."""
-    ends = (pattern.parts[0], pattern.parts[-1]) if isinstance(pattern, Sequence) else (pattern,)
-    return any(
-        isinstance(end, Leaf) and (end.component.negated or end.component.kind is ComponentKind.CLOSURE) for end in ends
-    )
+    """Whether a negation or a closure at an edge of a branch, or in a group there, has its neighbour or bound outside."""
+    if isinstance(pattern, Leaf):
+        return pattern.component.negated or pattern.component.kind is ComponentKind.CLOSURE
+    edges = (pattern.parts[0], pattern.parts[-1]) if isinstance(pattern, Sequence) else pattern.parts
+    return any(map(_is_open, edges))

@@ -9,6 +9,7 @@ from functools import cached_property
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.placing import unless_implied
 from kleene.pattern.expressions import Clause, variables
+from kleene.pattern.gaps import Neighbours, negations
 from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Leaf, Pattern, Sequence, components
 from kleene.plan.physical import Scan
 from kleene.plan.trees import Gap, Join, Site
@@ -16,12 +17,13 @@ from kleene.plan.trees import Gap, Join, Site
 
 @dataclass(frozen=True, slots=True)
 class BetweenParts:
-    """A negated class or a closure of a sequence."""
+    """A negated class or a closure of a sequence, or a negated class of a conjunction."""
 
     # Its scan, its gap, and its conditions except those that the key implies.
     site: Site
-    # The number of joined parts that stand before it.
-    after: int
+    # The number of joined parts that stand before it, where it stands between two of them; None: in a group or at an end
+    # of a sequence, where its neighbours, if any, are further out.
+    after: int | None
     # The other variables of the pattern that its conditions name.
     named: frozenset[str]
     # Whether it can stand anywhere but on top of the whole tree.
@@ -45,7 +47,8 @@ class Parts:
         """The negated classes and closures between two parts, by the number of the second part."""
         gaps: dict[int, tuple[BetweenParts, ...]] = {}
         for each in self.between:
-            gaps[each.after] = (*gaps.get(each.after, ()), each)
+            if each.after is not None:
+                gaps[each.after] = (*gaps.get(each.after, ()), each)
         return gaps
 
     @property
@@ -65,7 +68,8 @@ def all_parts(logical: Logical, key: tuple[str, ...]) -> dict[Pattern, Parts]:
         named[name] = (frozenset().union(*map(variables, conditions[name])) & present) - {name}
     closures = (c.variable for c in every if _is_between(c) and not c.negated)
     chosen_by = frozenset(name for closure in closures for name in named[closure])
-    return dict(_Dividing(conditions, named, chosen_by).of(logical.pattern, in_conjunction=False))
+    around = {component.variable: neighbours for component, neighbours in negations(logical.pattern)}
+    return dict(_Dividing(conditions, named, chosen_by, around).of(logical.pattern, in_conjunction=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class _Dividing:
     # The closures that the conditions on another closure's members name: their groups are formed on top, in the order
     # of the text.
     chosen_by: frozenset[str]
+    # By negated variable: the parts around it.
+    around: Mapping[str, Neighbours]
 
     def of(self, pattern: Pattern, *, in_conjunction: bool) -> Iterator[tuple[Pattern, Parts]]:
         if isinstance(pattern, Leaf):
@@ -83,9 +89,14 @@ class _Dividing:
         if isinstance(pattern, Sequence):
             yield pattern, self._sequence(pattern, in_conjunction=in_conjunction)
         elif isinstance(pattern, Conjunction):
-            yield pattern, Parts(Join.CONJ, pattern.parts)
+            yield pattern, self._conjunction(pattern)
         for part in pattern.parts:
             yield from self.of(part, in_conjunction=in_conjunction or isinstance(pattern, Conjunction))
+
+    def _conjunction(self, pattern: Conjunction) -> Parts:
+        negated = [part.component for part in pattern.parts if isinstance(part, Leaf) and part.component.negated]
+        joined = tuple(part for part in pattern.parts if not isinstance(part, Leaf) or not part.component.negated)
+        return Parts(Join.CONJ, joined, tuple(self._around(pattern, component) for component in negated))
 
     def _sequence(self, pattern: Sequence, *, in_conjunction: bool) -> Parts:
         joined = tuple(part for part in pattern.parts if not isinstance(part, Leaf) or not _is_between(part.component))
@@ -95,6 +106,9 @@ class _Dividing:
         between = []
         for after, component, gap in gaps:
             name = component.variable
+            if component.negated and not 0 < after < len(joined):
+                between.append(self._around(pattern, component))
+                continue
             # At an end of the sequence the gap reaches to the bound of the whole match.
             movable = 0 < after < len(joined) and self.named[name] <= own
             if component.negated:
@@ -106,6 +120,16 @@ class _Dividing:
             site = Site(Scan(component), gap, self.conditions[name])
             between.append(BetweenParts(site, after, self.named[name], movable))
         return Parts(Join.SEQ, joined, tuple(between))
+
+    def _around(self, pattern: Sequence | Conjunction, component: Component) -> BetweenParts:
+        """A negated class in a group, or at an end of a sequence: between the nearest parts further out."""
+        name, around = component.variable, self.around[component.variable]
+        gap = Gap(_nearest(around.before), _nearest(around.after), _taking(pattern))
+        # Beside a closure the neighbour is known only once the group is.
+        beside = (part.component for part in (*around.before[:1], *around.after[:1]) if isinstance(part, Leaf))
+        grouped = any(each.kind is ComponentKind.CLOSURE for each in beside)
+        movable = bool(gap.before and gap.after) and not grouped
+        return BetweenParts(Site(Scan(component), gap, self.conditions[name]), None, self.named[name], movable)
 
 
 # Gaps --------------------------------------------------------------------------------------------------------------
@@ -119,7 +143,12 @@ def _gaps(sequence: Sequence) -> Iterator[tuple[int, Component, Gap]]:
             after += 1
             continue
         before, behind = reversed(sequence.parts[:place]), sequence.parts[place + 1 :]
-        yield after, part.component, Gap(_nearest(before), _nearest(behind))
+        yield after, part.component, Gap(_nearest(before), _nearest(behind), _taking(sequence))
+
+
+def _taking(pattern: Sequence | Conjunction) -> tuple[str, ...]:
+    """The variables of a pattern that every node over all its joins binds."""
+    return tuple(component.variable for component in components(pattern) if not _is_between(component))
 
 
 def _is_between(component: Component) -> bool:

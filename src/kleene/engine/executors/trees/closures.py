@@ -34,8 +34,8 @@ def bounds(gap: Gap, bound: NamedRecords, at: Round) -> tuple[Ints, Ints]:
 
 
 def elsewhere(gap: Gap, bound: NamedRecords) -> Flags:
-    """Which records are of another branch of a disjunction: they bind nothing beside the gap."""
-    _, offsets, _ = bound.references((*gap.before, *gap.after))
+    """Which records are of another branch of a disjunction: they bind nothing of what the gap is in."""
+    _, offsets, _ = bound.references([name for name in gap.own if name in bound.columns])
     return np.asarray(offsets[1:] == offsets[:-1])
 
 
