@@ -144,6 +144,8 @@ def why_not(query: BoundQuery) -> str | None:
     """Why no executor can run a query; None when one can."""
     if not query.is_lines:
         return "the pattern is not a line of single and Kleene components"
+    if any(component.preceded_by is not None for component in query.components):
+        return "a negated pair, which only trees look for"
     longest = max(sum(not c.negated for c in components(pattern)) for pattern in query.alternatives)
     if longest > MOST_COMPONENTS:
         return f"a sequence of more than {MOST_COMPONENTS} components"

@@ -119,12 +119,20 @@ def _components(query: BoundQuery) -> Iterator[tuple[str, str]]:
 
 
 def _facts(query: BoundQuery, component: Component) -> Iterator[str]:
-    yield "must not occur" if component.negated else _amount(component)
+    yield _forbidden(query, component) if component.negated else _amount(component)
     for name in component.types:
         attributes = query.schema.attributes_of(name)
         if attributes is not None:
             columns = ", ".join(f"{column} {kind.value}" for column, kind in attributes.items())
             yield f"{name} has {columns}" if len(component.types) > 1 else f"has {columns}"
+
+
+def _forbidden(query: BoundQuery, component: Component) -> str:
+    """`must not occur`; of a negated pair: after or before the other one."""
+    if component.preceded_by is not None:
+        return f"must not occur after {component.preceded_by.variable}"
+    later = [each.variable for each in query.components if each.preceded_by is component]
+    return f"must not occur before {later[0]}" if later else "must not occur"
 
 
 def _amount(component: Component) -> str:
@@ -151,7 +159,7 @@ def _conditions(query: BoundQuery, option: Pattern) -> Iterator[tuple[str, str]]
             yield from _listed(f"members of {variable}", clauses)
     for component, around in negations(option):
         clauses = query.conditions.negative.get(component.variable, ())
-        yield from _listed(f"no {component.variable} {_between(around)}", clauses)
+        yield from _listed(f"no {component.forbidden_text} {_between(around)}", clauses)
 
 
 def _true_by_absence(clause: Clause, present: set[str]) -> bool:

@@ -60,16 +60,21 @@ def only_forbids(pattern: Pattern) -> bool:
     return pattern.component.negated if isinstance(pattern, Leaf) else all(map(only_forbids, pattern.parts))
 
 
-def spliced(kind: type[Sequence | Conjunction | Disjunction], parts: Iterable[Pattern]) -> list[Pattern]:
-    """The parts of a pattern of this kind as one list: all three kinds are associative.
+def lifted(parts: Iterable[Pattern]) -> Iterator[Pattern]:
+    """The parts of a sequence or a group, with the negations of a part that only forbids in its place.
 
-    A part that only forbids, such as `A? & !C` where A is absent, has no events around which it would stand: each of its
-    negations stands where the part does.
+    Such a part, `(!B & !C)` or `A? & !C` where A is absent, has no event of its own to stand around.
     """
-    flat: list[Pattern] = []
     for part in parts:
-        if not isinstance(part, Leaf) and (isinstance(part, kind) or only_forbids(part)):
-            flat += spliced(kind, part.parts)
+        if not isinstance(part, Leaf) and only_forbids(part):
+            yield from lifted(part.parts)
         else:
-            flat.append(part)
+            yield part
+
+
+def spliced(kind: type[Sequence | Conjunction | Disjunction], parts: Iterable[Pattern]) -> list[Pattern]:
+    """The parts of a pattern of this kind as one list: all three kinds are associative."""
+    flat: list[Pattern] = []
+    for part in lifted(parts):
+        flat += spliced(kind, part.parts) if isinstance(part, kind) and not isinstance(part, Leaf) else [part]
     return flat

@@ -42,7 +42,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A negated class, or a closure, between two parts.
+    """A negated class or pair, or a closure, between two parts.
 
     conditions   what must hold of one of its events and of the match: for the match to be forbidden, or for the event
                  to be a member
@@ -51,6 +51,16 @@ class Site:
     scan: Scan
     gap: Gap
     conditions: tuple[Clause, ...] = ()
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        """All that is looked for: of a negated pair two, the second one with `scan`."""
+        return (*(Scan(component) for component in self.scan.component.forbidden[:-1]), self.scan)
+
+    @property
+    def name(self) -> str:
+        """What is negated, for people: `b`, or of a pair `(b ; c)`."""
+        return self.scan.component.forbidden_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from kleene.frames.streams import to_table
 from kleene.optimize.trees.logical import Logical
 from kleene.pattern import Query, Schema
 from kleene.pattern.conditions import Conditions
-from kleene.pattern.gaps import spliced
+from kleene.pattern.gaps import lifted, spliced
 from kleene.pattern.nodes import Disjunction, Leaf, Pattern
 from kleene.pattern.query import BoundQuery
 from kleene.reference.evaluator import evaluate, events_of
@@ -47,7 +47,7 @@ def _present(pattern: Pattern) -> Iterator[Pattern | None]:
             yield None
         return
     for options in product(*(list(_present(part)) for part in pattern.parts)):
-        parts = tuple(part for part in options if part is not None)
+        parts = tuple(lifted(part for part in options if part is not None))
         yield type(pattern)(parts) if len(parts) > 1 else parts[0] if parts else None
 
 

@@ -7,7 +7,7 @@ attribute is judged by its own type, which the merge leaves as it was.
 
 Conditions of the rule: the components stand side by side in one sequence, with nothing between them that takes events,
 or in one conjunction; and their clauses of P₋ are the same but for their own names, those that compare with other branches included. No clause
-of P₊ names a negated component, so that P₊ stays as it is.
+of P₊ names a negated component, so that P₊ stays as it is. Negated pairs stay as they are.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ def _is_negated(part: Pattern) -> bool:
 def _merged_in_gap(gap: tuple[Pattern, ...], logical: Logical) -> list[Pattern]:
     """The negated components of a gap, each merged into the first one with the same conditions."""
     by_conditions: dict[frozenset[Meaning], Component] = {}
-    for component in components(Sequence(gap)):
+    pairs = [part for part in gap if isinstance(part, Leaf) and part.component.preceded_by is not None]
+    for component in (part.component for part in gap if isinstance(part, Leaf) and part not in pairs):
         conditions = _conditions_on(component, logical)
         first = by_conditions.setdefault(conditions, component)
         by_conditions[conditions] = replace(first, classes=_classes(first, component))
-    return [Leaf(component) for component in by_conditions.values()]
+    return [*map(Leaf, by_conditions.values()), *pairs]
 
 
 def _conditions_on(component: Component, logical: Logical) -> frozenset[Meaning]:

@@ -193,7 +193,8 @@ class TreeBuilder:
         if not between.movable or (low is not None and between.component.variable not in low):
             return (Where.TOP,)
         needed = self._clauses.bits(between.named)
-        beside = between.component.negated and between.after is not None
+        single = between.component.negated and between.component.preceded_by is None
+        beside = single and between.after is not None
         sides = [(Where.RIGHT, right.bound), (Where.LEFT, left.bound)] if beside else []
         sides.append((Where.JOIN, left.bound | right.bound))
         places = tuple(where for where, bound in sides if not needed & ~bound)
