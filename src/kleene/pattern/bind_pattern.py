@@ -174,7 +174,9 @@ def _instead_of_negating(operand: tree.Pattern) -> str:
         case tree.Component():
             return "one event is enough to forbid: `!B`"
         case tree.Sequence(parts) if len(parts) > 2:
-            return "a pair, `!(B ; C)`, or compose: a query that finds the sequence INTO a stream S, and `!S` in this one"
+            return (
+                "a pair, `!(B ; C)`, or compose: a query that finds the sequence INTO a stream S, and `!S` in this one"
+            )
     return "several forbidden types: `!(B | C)`; one after the other: `!(B ; C)`"
 
 

@@ -19,7 +19,10 @@ def draw_groups(rng: Random, names: VariableNames, wishes: Wishes, depth: int) -
     """A sequence or a conjunction with negations anywhere in it; one part of it is in every match."""
     sign = rng.choice("&&;")
     count = rng.choice((0, 1, 1, 2) if sign == "&" else (1, 1, 2))
-    below = [draw_part(rng, names, Role.SINGLE, wishes), *(_operand(rng, names, wishes, sign, depth) for _ in range(count))]
+    below = [
+        draw_part(rng, names, Role.SINGLE, wishes),
+        *(_operand(rng, names, wishes, sign, depth) for _ in range(count)),
+    ]
     rng.shuffle(below)
     if sign == ";" and rng.random() < wishes.closure:
         below.insert(rng.randint(1, len(below) - 1), draw_part(rng, names, Role.CLOSURE, wishes))
@@ -31,7 +34,9 @@ def _operand(rng: Random, names: VariableNames, wishes: Wishes, sign: str, depth
         other = rng.choice([s for s in "&&;;|" if s != sign])
         # A branch takes an event: nothing in it may be absent.
         own = Wishes(wishes.kleene, 0.0, 0.0, wishes.negation, wishes.any_of) if other == "|" else wishes
-        below = tuple(_operand(rng, names, own, other, depth - 1) for _ in range(2 if other == "|" else rng.choice((1, 2))))
+        below = tuple(
+            _operand(rng, names, own, other, depth - 1) for _ in range(2 if other == "|" else rng.choice((1, 2)))
+        )
         return _forbidding(rng, names, wishes, DrawnTree(other, below), least=int(len(below) == 1))
     luck = rng.random()
     if luck < wishes.optional:
