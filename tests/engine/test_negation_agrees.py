@@ -1,4 +1,4 @@
-"""Negation in groups and negated pairs: every tree plan gives what the brute force gives, whole, in pieces, restored."""
+"""Negation in groups, negated pairs: every tree plan gives what the brute force gives, whole, in pieces, restored."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Associativity: `A ; (B ; C)` is `A ; B ; C`, and so for `&` and `|`; parentheses around one part, or around nothing but
-negations, say nothing.
+"""Associativity: `A ; (B ; C)` is `A ; B ; C`, and so for `&` and `|`.
+
+Parentheses around one part, or around nothing but negations, say nothing.
 
 Conditions of the rule: none. A match takes the same branches and gives the same variables events before and after, so
 that each condition says what it said; those between branches stay true by absence as they were.

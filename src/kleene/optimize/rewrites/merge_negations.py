@@ -1,13 +1,12 @@
-"""De Morgan (ZStream §5.2.1): `A ; (!B & !C) ; D` is `A ; !(B | C) ; D`, one buffer to look into instead of two,
-and `A & !B & !C` is `A & !(B | C)`.
+"""De Morgan (ZStream §5.2.1): `A ; (!B & !C) ; D` is `A ; !(B | C) ; D`, and `A & !B & !C` is `A & !(B | C)`.
 
-The negated components of one gap have the same neighbours. If they also have the same conditions, an event that
-forbids a match through one of them would do so through any other that took its class. Whether an event lacks an
-attribute is judged by its own type, which the merge leaves as it was.
+One buffer is looked into instead of two. The negated components of one gap have the same neighbours. If they also
+have the same conditions, an event that forbids a match through one of them would do so through any other that took its
+class. Whether an event lacks an attribute is judged by its own type, which the merge leaves as it was.
 
 Conditions of the rule: the components stand side by side in one sequence, with nothing between them that takes events,
-or in one conjunction; and their clauses of P₋ are the same but for their own names, those that compare with other branches included. No clause
-of P₊ names a negated component, so that P₊ stays as it is. Negated pairs stay as they are.
+or in one conjunction; and their clauses of P₋ are the same but for their own names, those that compare with other
+branches included. No clause of P₊ names a negated component, so that P₊ stays as it is. Negated pairs stay as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from itertools import groupby
 
 from kleene.optimize.rewrites.renaming import Meaning, meanings, renamed
 from kleene.optimize.trees.logical import Logical
-from kleene.pattern.nodes import Component, Conjunction, Disjunction, EventClass, Leaf, Pattern, Sequence, components
+from kleene.pattern.nodes import Component, Conjunction, Disjunction, EventClass, Leaf, Pattern, components
 from kleene.pattern.query import BoundQuery
 
 # The variable that stands for any negated component when conditions are compared.

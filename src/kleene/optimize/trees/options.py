@@ -51,7 +51,7 @@ def _combined(kind: type[Sequence | Conjunction | Disjunction], chosen: Iterable
 
 
 def _is_open(pattern: Pattern) -> bool:
-    """Whether a negation or a closure at an edge of a branch, or in a group there, has its neighbour or bound outside."""
+    """Whether a negation or a closure at an edge of a branch, or in a group there, has its neighbour outside."""
     if isinstance(pattern, Leaf):
         return pattern.component.negated or pattern.component.kind is ComponentKind.CLOSURE
     edges = (pattern.parts[0], pattern.parts[-1]) if isinstance(pattern, Sequence) else pattern.parts

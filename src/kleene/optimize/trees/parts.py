@@ -21,8 +21,8 @@ class BetweenParts:
 
     # Its scan, its gap, and its conditions except those that the key implies.
     site: Site
-    # The number of joined parts that stand before it, where it stands between two of them; None: in a group or at an end
-    # of a sequence, where its neighbours, if any, are further out.
+    # The number of joined parts that stand before it, where it stands between two of them; None: it is in a group or at
+    # an end of a sequence, and its neighbours, if any, are further out.
     after: int | None
     # The other variables of the pattern that its conditions name.
     named: frozenset[str]
