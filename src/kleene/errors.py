@@ -295,7 +295,7 @@ class TwoNegations(QueryError):
 
 
 class UnsupportedNegation(QueryError):
-    code, title = "KL405", "negation of this form has no meaning yet"
+    code, title = "KL405", "negation of this form has no meaning"
 
 
 class NotKleene(QueryError):

@@ -55,6 +55,18 @@ def test_components_and_joins_are_counted() -> None:
             "2 records stopped by a negated d after c within the window",
         ),
         (
+            "PATTERN B b & C c & !(D d) WITHIN 10",
+            "nothing was made by NEG(CONJ(b, c), !d): 1 record stopped by a negated d around (b, c) within the window",
+        ),
+        (
+            "PATTERN SEQ(A a, B b & !(C c), D d) WITHIN 10",
+            "nothing was made by NEG(SEQ(a, SEQ(b, d)), !c): 1 record stopped by a negated c between a and d",
+        ),
+        (
+            "PATTERN SEQ(B b, !(A a ; C c), D d) WITHIN 10",
+            "nothing was made by NEG(SEQ(b, d), !(a ; c)): 1 record stopped by a negated (a ; c) between b and d",
+        ),
+        (
             "PATTERN SEQ(A a, B+ b, C c) WHERE b.x > a.x + 1",
             "nothing was made by KSEQ(SEQ(a, c), b): no record has B with `b.x > a.x + 1` between a and c",
         ),

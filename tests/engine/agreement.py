@@ -221,6 +221,8 @@ STRATA = {
     "compressed_mixed_ends": 108,
     "timeouts_mixed_ends": 126,
     "non_overlap_trees": 135,
+    "negated_groups": 198,
+    "negated_pairs": 297,
 }
 # In each stratum: three and a half thousand pairs in all.
 PAIRS, MATCHED = 100, 45

@@ -159,6 +159,8 @@ def test_known_queries_survive_printing(text: str) -> None:
         ("SHELF-READING³ r[]", "SHELF-READING^3 r[]"),
         ("ANY(A, B)⁵ v[]", "ANY(A, B)^5 v[]"),
         ("A⁺ a[]", "A+ a[]"),
+        ("A a & !B b & (!C c ; D d)", "A a & !(B b) & SEQ(!(C c), D d)"),
+        ("A a ; (B b & ~C c) ; !(D d ; E e)", "SEQ(A a, B b & !(C c), !(SEQ(D d, E e)))"),
         # A name that holds raised digits is quoted where a type is expected.
         ("`m²` a", "`m²` a"),
         ("A a WHERE a.m² > 1", "A a\nWHERE a.m² > 1"),

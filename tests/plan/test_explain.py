@@ -185,6 +185,7 @@ _CASES = [
     "PATTERN SEQ(A a, !(N n), B b & C c, D+ d, E e, !(M m)) WHERE [k] AND a.x = b.x AND n.y > a.y WITHIN 5",
     "PATTERN SEQ(A a, (B b | SEQ(C c, D d)), E? e & F f) WHERE a.x < 3 WITHIN 5",
     "PATTERN SEQ(A a, B? b, C+ c[], !(D d)) WITHIN 5",
+    "PATTERN SEQ(A a, B b & !(C c), !(D d ; E e), F f) & !(G g) WHERE d.x = e.x WITHIN 5",
     """PATTERN SEQ(A a, B b) WHERE a.x = '"]|#;`%%{<b>' AND b.y CONTAINS 'end' OR a.x < b.x""",
 ]
 

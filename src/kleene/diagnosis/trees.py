@@ -88,7 +88,7 @@ class TreeWording:
             case JoinNode():
                 return f"{counted(tried, 'pair')} tried, {_number(records)} made" if tried else "no pair to try"
             case NegNode(absence=absence):
-                name = absence.scan.component.variable
+                name = absence.name
                 return f"{counted(tried, 'record')}, {_number(tried - records)} stopped by a negated {name}"
             case GroupNode(scan=scan):
                 return f"{counted(tried, 'record')}, {_number(records)} made with a group of {scan.component.variable}"
@@ -154,7 +154,7 @@ class TreeWording:
             case JoinNode():
                 return self._why_no_pair(node) if not tried else self._why_failed(node, tried)
             case NegNode(absence=absence):
-                name = absence.scan.component.variable
+                name = absence.name
                 return f"{counted(tried, 'record')} stopped by a negated {name} {gap_text(absence.gap)}"
             case GroupNode(scan=scan, gap=gap, members=members, tests=tests, leaves=leaves):
                 component = scan.component
@@ -203,4 +203,4 @@ def _types(node: Node) -> set[str]:
 
 
 def _negated(node: JoinNode) -> list[str]:
-    return [absence.scan.component.variable for _, absence in node.pushed]
+    return [absence.name for _, absence in node.pushed]

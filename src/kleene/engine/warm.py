@@ -93,6 +93,7 @@ WARMINGS = (
     Warming("trees of conjunctions", f"{_TREE} AND b.x > c.x AND d.x > a.x WITHIN 9"),
     Warming("trees of events that last", f"{_TREE} WITHIN 9", Schema(start="began")),
     Warming("trees, windows of positions", f"{_TREE} WITHIN 9 EVENTS", Schema(tie_breaker="small")),
+    Warming("trees with groups that forbid, and pairs", "PATTERN A a & !(C c) & !(B b ; A d) WHERE d.y > b.y WITHIN 9"),
     Warming("trees without a key, open ends", "PATTERN !(B b) ; (A a & C c) ; B+ d WHERE d.y > a.y WITHIN 9"),
     Warming(
         "trees with groups and lists",

@@ -221,6 +221,9 @@ def survival(scan: Scan, conditions: tuple[Clause, ...], known: Known) -> float:
     the formula stays, so that the records of a sub-pattern do not depend on when they were tested.
     """
     forbidding = known.rate(scan) * known.of_all(conditions) / known.keys
+    if scan.component.preceded_by is not None:
+        # Half of the pairs of a window are in order.
+        forbidding *= known.rate(Scan(scan.component.preceded_by)) / known.keys / 2
     return -expm1(-forbidding) / forbidding
 
 

@@ -152,9 +152,10 @@ def of_node(node: trees.Node, components: Components, key: tuple[str, ...] = ())
                 )
             )
     for absence in trees.absences(node):
-        own = {**labels, absence.scan.component.variable: "!"}
+        own = {**labels, **{each.variable: "!" + n * "," for n, each in enumerate(absence.scan.component.forbidden)}}
         conditions = sorted(_labelled(clause, components, own) for clause in absence.conditions)
-        lines.append(_hashed(_placed("absence", absence.scan, absence.gap, labels), *conditions))
+        places = (_placed("absence", scan, absence.gap, labels) for scan in absence.scans)
+        lines.append(_hashed(*places, *conditions))
     return _hashed("node", repr(key), structure, *sorted(lines))
 
 

@@ -21,6 +21,7 @@ from kleene.plan.settings import Budget, ExecutorKind, Policy, Settings
 
 # Of lines with more alternatives than this, no trees are searched.
 _FEW = 16
+_PAIR = "a negated pair is looked for by trees only"
 
 
 def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: Statistics | None = None) -> Plan:
@@ -32,13 +33,14 @@ def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: 
     settings = settings or Settings()
     known = statistics or Statistics()
     wanted = settings.executor
-    is_linear = why_not(query) is None
+    not_linear = why_not(query)
+    is_linear = not_linear is None
     if not is_linear or wanted is ExecutorKind.TREES:
         reason = why_not_trees(query)
         if reason is None:
             return check(trees(query, settings, known))
         if not is_linear:
-            return check(Plan.on_reference(query, reason))
+            return check(Plan.on_reference(query, f"{_PAIR}; {reason}" if not_linear == _PAIR else reason))
     usual = check(_lines(query, settings, ExecutorKind.AUTOMATON if wanted is ExecutorKind.AUTOMATON else None))
     if statistics is None or wanted is not None or not may_be_trees(query, settings):
         return usual
@@ -144,6 +146,8 @@ def why_not(query: BoundQuery) -> str | None:
     """Why no executor can run a query; None when one can."""
     if not query.is_lines:
         return "the pattern is not a line of single and Kleene components"
+    if any(component.preceded_by is not None for component in query.components):
+        return _PAIR
     longest = max(sum(not c.negated for c in components(pattern)) for pattern in query.alternatives)
     if longest > MOST_COMPONENTS:
         return f"a sequence of more than {MOST_COMPONENTS} components"

@@ -167,7 +167,8 @@ def _concerned(query: BoundQuery) -> Iterator[EventAutomaton]:
 def _own_clauses(query: BoundQuery, component: Component) -> Iterator[tuple[Which, tuple[Clause, ...]]]:
     """By the places that an event can fill: the clauses that speak of it alone."""
     conditions = query.conditions
-    clauses = conditions.negative.get(component.variable, ()) if component.negated else conditions.positive
+    negative = tuple(clause for listed in conditions.negative.values() for clause in listed)
+    clauses = negative if component.negated else conditions.positive
     if component.kind is ComponentKind.CLOSURE:
         clauses = conditions.members.get(component.variable, ())
     places = {

@@ -132,7 +132,7 @@ def presences(pattern: Pattern, names: Collection[str]) -> frozenset[frozenset[s
     subsets of the names, however many disjunctions the pattern has.
     """
     if isinstance(pattern, Leaf):
-        return frozenset({frozenset({pattern.component.variable}) & frozenset(names)})
+        return frozenset({frozenset(each.variable for each in pattern.component.forbidden) & frozenset(names)})
     choices = [presences(part, names) for part in pattern.parts]
     if isinstance(pattern, Disjunction):
         return frozenset().union(*choices)

@@ -6,6 +6,7 @@ from typing import Any
 
 from kleene.errors import EmptyPattern, Span, TooComplex
 from kleene.pattern.bind_pattern import BoundPattern
+from kleene.pattern.gaps import spliced
 from kleene.pattern.nodes import Disjunction, Leaf, Pattern
 
 MAX_ALTERNATIVES = 512
@@ -47,10 +48,8 @@ def _limited(options: list[Any], span: Span) -> list[Any]:
 
 
 def _flattened(pattern: Pattern) -> Pattern:
-    """Sequence and conjunction are associative: nested ones of the same kind are one list."""
+    """Nested sequences and conjunctions of the same kind as one list."""
     if isinstance(pattern, Leaf | Disjunction):
         return pattern
-    parts: list[Pattern] = []
-    for part in map(_flattened, pattern.parts):
-        parts.extend(part.parts if isinstance(part, type(pattern)) and not isinstance(part, Leaf) else [part])
+    parts = spliced(type(pattern), map(_flattened, pattern.parts))
     return type(pattern)(tuple(parts)) if len(parts) > 1 else parts[0]

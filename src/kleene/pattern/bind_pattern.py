@@ -18,6 +18,7 @@ from kleene.errors import (
 )
 from kleene.lang import tree
 from kleene.lang.format import format_pattern
+from kleene.pattern.gaps import lifted
 from kleene.pattern.nodes import Component, ComponentKind, Conjunction, Disjunction, EventClass, Leaf, Pattern, Sequence
 from kleene.pattern.schema import Schema
 
@@ -109,37 +110,31 @@ class _PatternBinder:
             case tree.Conjunction(parts) if all(isinstance(part, tree.Negation) for part in parts):
                 return Sequence(tuple(self.bind(part) for part in parts))
             case tree.Conjunction(parts):
-                self.refuse_negation(parts, "&")
-                return Conjunction(tuple(self.bind(part) for part in parts))
+                return Conjunction(tuple(lifted(self.bind(part) for part in parts)))
             case tree.Disjunction(parts):
-                self.refuse_negation(parts, "|")
+                _refuse_negated_branch(parts)
                 return Disjunction(tuple(self.bind(part) for part in parts))
             case tree.Group():
                 raise AssertionError("groups were refused before")
-
-    def refuse_negation(self, parts: tuple[tree.Pattern, ...], operator: str) -> None:
-        for part in parts:
-            if isinstance(part, tree.Negation):
-                raise UnsupportedNegation(
-                    f"a negation beside `{operator}` has no meaning yet",
-                    part.span,
-                    hint="put it between the parts of a sequence: `A ; !B ; C`",
-                )
 
     def negation(self, pattern: tree.Negation) -> Pattern:
         operand = pattern.operand
         options = operand.parts if isinstance(operand, tree.Disjunction) else (operand,)
         leaves: list[Leaf] = []
         for option in options:
-            if not isinstance(option, tree.Component) or option.repetition is not None:
+            listed = option.parts if isinstance(option, tree.Sequence) else (option,)
+            if len(listed) > 2 or not all(isinstance(part, tree.Component) and not part.repetition for part in listed):
                 raise UnsupportedNegation(
-                    "only an event type, ANY(…) or a disjunction of them can be negated",
+                    "only an event type, ANY(…), two of them in sequence or a disjunction of these can be negated",
                     pattern.span,
-                    hint="several forbidden types: `!(B | C)`",
+                    hint=_instead_of_negating(option),
                 )
-            leaves.append(Leaf(self.component(option, negated=True)))
+            forbidden = [self.component(part, negated=True) for part in listed if isinstance(part, tree.Component)]
+            if len(forbidden) == 2:
+                self.components[-1] = forbidden[1] = replace(forbidden[1], preceded_by=forbidden[0])
+            leaves.append(Leaf(forbidden[-1]))
             if len(options) == 1:
-                self.spans[leaves[0].component.variable] = pattern.span
+                self.spans[forbidden[-1].variable] = pattern.span
         return leaves[0] if len(leaves) == 1 else Sequence(tuple(leaves))
 
     def component(self, node: tree.Component, *, negated: bool = False) -> Component:
@@ -164,6 +159,39 @@ class _PatternBinder:
             variable, number = f"{name}_{number}", number + 1
         self.taken.add(variable)
         return variable
+
+
+def _instead_of_negating(operand: tree.Pattern) -> str:
+    """What to write instead of a negation that has no meaning."""
+    match operand:
+        case tree.Conjunction():
+            return "neither: `!B & !C`; not both of them: one query with `!B` and one with `!C`"
+        case tree.Component():
+            return "one event is enough to forbid: `!B`"
+        case tree.Sequence(parts) if len(parts) > 2:
+            return (
+                "a pair, `!(B ; C)`, or compose: a query that finds the sequence INTO a stream S, and `!S` in this one"
+            )
+    return "several forbidden types: `!(B | C)`; one after the other: `!(B ; C)`"
+
+
+def _refuse_negated_branch(parts: tuple[tree.Pattern, ...]) -> None:
+    for part in parts:
+        if _only_forbids(part):
+            raise UnsupportedNegation(
+                "a branch of `|` that only forbids has no meaning",
+                part.span,
+                hint="let each branch take an event, `A | (B & !C)`, or ask two queries",
+            )
+
+
+def _only_forbids(pattern: tree.Pattern) -> bool:
+    match pattern:
+        case tree.Negation():
+            return True
+        case tree.Sequence(parts) | tree.Conjunction(parts) | tree.Disjunction(parts):
+            return all(map(_only_forbids, parts))
+    return False
 
 
 def _is_closure(node: tree.Component) -> bool:

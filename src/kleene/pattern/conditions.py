@@ -44,7 +44,7 @@ class Equivalent:
 class Conditions:
     # Clauses without a negated variable: P₊.
     positive: tuple[Clause, ...] = ()
-    # Clauses by the negated variable that they speak of: P₋.
+    # Clauses by the negated variable that they speak of, those on a pair by its last one: P₋.
     negative: Mapping[str, tuple[Clause, ...]] = field(default_factory=dict)
     # Clauses that choose the members of a closure, by its variable.
     members: Mapping[str, tuple[Clause, ...]] = field(default_factory=dict)
@@ -89,12 +89,21 @@ def _place(clause: Clause, scopes: Scopes) -> Span | None:
 
 
 def _negated_variable(clause: Clause, scopes: Scopes) -> str | None:
-    """The one negated variable of a clause, or None; two are an error, since P must be P₊ ∧ P₋."""
+    """The one negated variable of a clause, or None; two are an error, since P must be P₊ ∧ P₋.
+
+    The two of a pair, `!(B b ; C c)`, are looked for together: the last one stands for both.
+    """
     negated = {name for name, component in scopes.components.items() if component.negated}
     touched = variables(clause) & negated
     if not touched:
         return None
-    if len(touched) > 1:
+    of_pairs = {
+        component.preceded_by.variable: name
+        for name, component in scopes.components.items()
+        if component.preceded_by is not None
+    }
+    looked_for = {of_pairs.get(name, name) for name in touched}
+    if len(looked_for) > 1:
         names = " and ".join(f"`{name}`" for name in sorted(touched))
         raise TwoNegations(
             f"{names} are both negated, and no event stands for both",
@@ -109,7 +118,7 @@ def _negated_variable(clause: Clause, scopes: Scopes) -> str | None:
                 _place(clause, scopes),
                 hint="join them with AND, or repeat the negated component",
             )
-    return touched.pop()
+    return looked_for.pop()
 
 
 def _closure_member(clause: Clause, scopes: Scopes) -> str | None:

@@ -78,7 +78,7 @@ def _pairs(scopes: Scopes, owners: list[Component], attribute: str) -> Iterator[
             yield _within(scopes, component, attribute)
     anchor = _anchor(scopes, owners, attribute)
     for earlier, later in combinations(owners, 2):
-        if earlier.negated and later.negated:
+        if earlier.negated and later.negated and later.preceded_by is not earlier:
             continue
         if anchor not in (None, earlier, later) and not _before(earlier, later, anchor):
             continue

@@ -10,6 +10,7 @@ from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.clock import ClockKind
 from kleene.pattern.conditions import LinearPattern, applicable, assign_edges
 from kleene.pattern.expressions import Aggregate, Agrees, Among, Clause, Comparison, Contains, references
+from kleene.pattern.gaps import Neighbours, negations
 from kleene.pattern.nodes import Component, ComponentKind, Pattern, components, is_linear
 from kleene.pattern.printing import (
     print_alternative,
@@ -118,12 +119,20 @@ def _components(query: BoundQuery) -> Iterator[tuple[str, str]]:
 
 
 def _facts(query: BoundQuery, component: Component) -> Iterator[str]:
-    yield "must not occur" if component.negated else _amount(component)
+    yield _forbidden(query, component) if component.negated else _amount(component)
     for name in component.types:
         attributes = query.schema.attributes_of(name)
         if attributes is not None:
             columns = ", ".join(f"{column} {kind.value}" for column, kind in attributes.items())
             yield f"{name} has {columns}" if len(component.types) > 1 else f"has {columns}"
+
+
+def _forbidden(query: BoundQuery, component: Component) -> str:
+    """`must not occur`; of a negated pair: after or before the other one."""
+    if component.preceded_by is not None:
+        return f"must not occur after {component.preceded_by.variable}"
+    later = [each.variable for each in query.components if each.preceded_by is component]
+    return f"must not occur before {later[0]}" if later else "must not occur"
 
 
 def _amount(component: Component) -> str:
@@ -148,10 +157,9 @@ def _conditions(query: BoundQuery, option: Pattern) -> Iterator[tuple[str, str]]
     for variable, clauses in query.conditions.members.items():
         if variable in names:
             yield from _listed(f"members of {variable}", clauses)
-    for component in present:
-        if component.negated:
-            clauses = query.conditions.negative.get(component.variable, ())
-            yield from _listed(f"no {component.variable} {_between(present, component)}", clauses)
+    for component, around in negations(option):
+        clauses = query.conditions.negative.get(component.variable, ())
+        yield from _listed(f"no {component.forbidden_text} {_between(around)}", clauses)
 
 
 def _true_by_absence(clause: Clause, present: set[str]) -> bool:
@@ -186,11 +194,17 @@ def _listed(name: str, clauses: Sequence[Clause]) -> Iterator[tuple[str, str]]:
         yield ("" if number else name), print_clause(clause)
 
 
-def _between(present: Sequence[Component], negated: Component) -> str:
-    at = present.index(negated)
-    before = next((c.variable for c in reversed(present[:at]) if not c.negated), None)
-    after = next((c.variable for c in present[at + 1 :] if not c.negated), None)
-    if before is not None and after is not None:
+def _between(around: Neighbours) -> str:
+    before, after = _nearest(around.before), _nearest(around.after)
+    if before and after:
         return f"between {before} and {after}, with"
-    side = f"after {before}" if before is not None else f"before {after}"
-    return f"{side} within the window, with"
+    if not before and not after:
+        return "around the match within the window, with"
+    return f"{f'after {before}' if before else f'before {after}'} within the window, with"
+
+
+def _nearest(parts: Sequence[Pattern]) -> str:
+    """The variables of the nearest part; none where there is no part."""
+    return ", ".join(
+        component.variable for part in parts[:1] for component in components(part) if not component.negated
+    )

@@ -93,13 +93,29 @@ def _chosen(
     """For each group of equal attributes that all components of an alternative have: that of each variable."""
     by_name = {component.variable: component for component in parts}
     equalities = _Equalities(query, by_name, comparable)
-    clauses = [*query.conditions.positive, *(c for listed in query.conditions.negative.values() for c in listed)]
-    pairs = [pair for clause in clauses if (pair := equalities.of(clause)) is not None]
-    for group in _groups(pair for pair in pairs if pair[0][0] != pair[1][0]):
+    pairs = equalities.among(query.conditions.positive)
+    forbidding = [equalities.among(listed) for listed in query.conditions.negative.values()]
+    # A lone positive component is equal to itself.
+    lone = [(term, term) for each in forbidding for pair in each for term in pair if not by_name[term[0]].negated]
+    for group in _groups([*(pair for pair in pairs if pair[0][0] != pair[1][0]), *lone]):
         terms = [term for term in group if _agrees_with_itself(term, by_name[term[0]], pairs)]
-        chosen = dict(reversed(terms))
+        negated = [term for each in forbidding for term in _forbidden(each, terms, by_name)]
+        chosen = dict(reversed([*terms, *negated]))
         if set(chosen) == set(by_name) and (not _by_edges(query) or _each_edge_tests(equalities, parts, chosen)):
             yield chosen
+
+
+def _forbidden(pairs: list[tuple[Term, Term]], terms: list[Term], by_name: Mapping[str, Component]) -> Iterator[Term]:
+    """The attributes of one negation that are equal to these in whatever it forbids.
+
+    What a forbidden event is equal to says nothing of the match: through it no two attributes of the match are equal.
+    """
+    reached = set(terms)
+    for _ in pairs:
+        for one, other in (*pairs, *((right, left) for left, right in pairs)):
+            if one in reached and other not in reached and by_name[other[0]].negated:
+                reached.add(other)
+                yield other
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +125,9 @@ class _Equalities:
     query: BoundQuery
     present: Mapping[str, Component]
     comparable: Callable[[str, str], bool]
+
+    def among(self, clauses: Iterable[Clause]) -> list[tuple[Term, Term]]:
+        return [pair for clause in clauses if (pair := self.of(clause)) is not None]
 
     def of(self, clause: Clause) -> tuple[Term, Term] | None:
         """The two attributes that a clause makes equal in every match."""

@@ -37,12 +37,25 @@ class Component(Interned):
     # Matches are the union of those with it and those without it.
     optional: bool = False
     negated: bool = False
+    # Of a negated pair `!(B b ; C c)`, on c: the component b. An event of it is forbidden only after one of b.
+    preceded_by: Component | None = None
     # Its place in the text of the pattern: names are instantiated in this order.
     position: int = 0
 
     @property
     def types(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for event_class in self.classes for name in event_class.types))
+
+    @property
+    def forbidden(self) -> tuple[Component, ...]:
+        """Of a negated component: what must not occur, one after the other."""
+        return (self,) if self.preceded_by is None else (self.preceded_by, self)
+
+    @property
+    def forbidden_text(self) -> str:
+        """The names of what must not occur: `b`, or `(b ; c)`."""
+        names = [component.variable for component in self.forbidden]
+        return names[0] if len(names) == 1 else f"({' ; '.join(names)})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +86,7 @@ Pattern = Leaf | Sequence | Conjunction | Disjunction
 def components(pattern: Pattern) -> Iterator[Component]:
     """The components from left to right."""
     if isinstance(pattern, Leaf):
-        yield pattern.component
+        yield from pattern.component.forbidden
     else:
         for part in pattern.parts:
             yield from components(part)

@@ -189,7 +189,9 @@ def _duration(nanoseconds: Fraction) -> tree.Duration:
 def _pattern(pattern: Pattern) -> tree.Pattern:
     match pattern:
         case Leaf(component):
-            return tree.Negation(_component(component)) if component.negated else _component(component)
+            forbidden = tuple(map(_component, component.forbidden))
+            operand = forbidden[0] if len(forbidden) == 1 else tree.Sequence(forbidden)
+            return tree.Negation(operand) if component.negated else operand
         case Sequence(parts):
             return tree.Sequence(tuple(map(_pattern, parts)))
         case Conjunction(parts):

@@ -282,7 +282,7 @@ def _check_strategy_variables(strategy: tree.Strategy, bound: patterns.BoundPatt
 def sometimes_absent(pattern: Pattern, inside: bool = False) -> frozenset[str]:
     if isinstance(pattern, Leaf):
         absent = inside or pattern.component.optional
-        return frozenset({pattern.component.variable}) if absent else frozenset()
+        return frozenset(each.variable for each in pattern.component.forbidden) if absent else frozenset()
     inside = inside or isinstance(pattern, Disjunction)
     return frozenset().union(*(sometimes_absent(part, inside) for part in pattern.parts))
 

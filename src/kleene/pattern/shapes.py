@@ -10,11 +10,11 @@ from kleene.errors import (
     NegationWithoutWindow,
     Span,
     StrategyNeedsLine,
-    UnsupportedNegation,
 )
 from kleene.lang import tree
 from kleene.pattern.bind_pattern import BoundPattern
 from kleene.pattern.closures import closures_at_edge, side_by_side
+from kleene.pattern.gaps import negations
 from kleene.pattern.nodes import ComponentKind, Disjunction, Leaf, Pattern, Sequence, is_linear
 
 
@@ -32,35 +32,24 @@ def check_shape(pattern: Pattern, bound: BoundPattern, *, windowed: bool, whole:
             hint="write `B+ b[]`",
         )
     _check_closures(pattern, bound, windowed=windowed)
-    _check_part(pattern, bound, windowed=windowed, outermost=True)
+    _check_part(pattern, bound)
+    for component, around in negations(pattern):
+        if not windowed and (around.open_at_start or around.open_at_end):
+            raise NegationWithoutWindow(
+                "a negation that is not between two parts needs a window",
+                bound.spans[component.variable],
+                hint="add `WITHIN …`",
+            )
 
 
-def _check_part(pattern: Pattern, bound: BoundPattern, *, windowed: bool, outermost: bool) -> None:
+def _check_part(pattern: Pattern, bound: BoundPattern) -> None:
     if isinstance(pattern, Leaf):
         return
     if isinstance(pattern, Sequence):
-        _check_sequence(pattern, bound, windowed=windowed, outermost=outermost)
+        for left, right in pairwise(part for part in pattern.parts if not _is_negated(part)):
+            _check_facing(left, right, bound)
     for part in pattern.parts:
-        _check_part(part, bound, windowed=windowed, outermost=False)
-
-
-def _check_sequence(sequence: Sequence, bound: BoundPattern, *, windowed: bool, outermost: bool) -> None:
-    places = [place for place, part in enumerate(sequence.parts) if not _is_negated(part)]
-    if not places:
-        part = sequence.parts[0]
-        assert isinstance(part, Leaf)
-        raise NegationAlone("this part of the pattern only forbids", bound.spans[part.component.variable])
-    for left, right in pairwise(sequence.parts[place] for place in places):
-        _check_facing(left, right, bound)
-    for place, part in enumerate(sequence.parts):
-        if isinstance(part, Leaf) and part.component.negated and not places[0] < place < places[-1]:
-            span = bound.spans[part.component.variable]
-            if not outermost:
-                raise UnsupportedNegation("a negation at the end of a nested part has no meaning yet", span)
-            if not windowed:
-                raise NegationWithoutWindow(
-                    "a negation at the start or the end needs a window", span, hint="add `WITHIN …`"
-                )
+        _check_part(part, bound)
 
 
 def _check_closures(pattern: Pattern, bound: BoundPattern, *, windowed: bool) -> None:

@@ -23,6 +23,7 @@ from kleene.pattern.expressions import (
     Value,
     variables,
 )
+from kleene.pattern.gaps import negations
 from kleene.pattern.nodes import ComponentKind, Conjunction, Disjunction, Leaf, Pattern, Sequence, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.implied import implied_by_key
@@ -72,7 +73,7 @@ def _check_components(plan: TreePlan) -> None:
     for what, in_tree, own in (
         ("single and Kleene", leaves, [c for c in expected if not c.negated and c.kind is not ComponentKind.CLOSURE]),
         ("closed", groups, [c for c in expected if not c.negated and c.kind is ComponentKind.CLOSURE]),
-        ("negated", negated, [c for c in expected if c.negated]),
+        ("negated", negated, [c for c, _ in negations(plan.pattern)]),
     ):
         if sorted(c.variable for c in in_tree) != sorted(c.variable for c in own) or set(in_tree) != set(own):
             names = ", ".join(sorted(component.variable for component in in_tree))
@@ -147,13 +148,15 @@ def _check_absences(node: Node, present: frozenset[str]) -> None:
             _check_absence(absence, node.left if side is Side.LEFT else node.right, present)
             gap, left, right = absence.gap, variables_bound(node.left), variables_bound(node.right)
             if not gap.before or not gap.after or not {*gap.before} <= {*left} or not {*gap.after} <= {*right}:
-                raise IllFormedPlan(f"`{absence.scan.component.variable}` does not stand between the sides of its join")
+                raise IllFormedPlan(f"`{absence.name}` does not stand between the sides of its join")
+            if len(absence.scans) > 1:
+                raise IllFormedPlan(f"`{absence.name}` is a pair, which is no bound beside one side of a join")
 
 
 def _check_absence(absence: Site, side: Node, present: frozenset[str]) -> None:
     for clause in absence.conditions:
         if (variables(clause) & present) - {*variables_bound(side)}:
-            raise IllFormedPlan(f"what forbids `{absence.scan.component.variable}` is not known there: {clause}")
+            raise IllFormedPlan(f"what forbids `{absence.name}` is not known there: {clause}")
 
 
 def _check_group_members(plan: TreePlan, present: frozenset[str]) -> None:

@@ -97,7 +97,7 @@ def print_tree(node: Node) -> str:
         case JoinNode(kind=kind, left=left, right=right, pushed=pushed):
             sides = {Side.LEFT: print_tree(left), Side.RIGHT: print_tree(right)}
             for side, absence in pushed:
-                negated = f"!{absence.scan.component.variable}"
+                negated = f"!{absence.name}"
                 parts = (sides[side], negated) if side is Side.LEFT else (negated, sides[side])
                 sides[side] = f"NSEQ({', '.join(parts)})"
             return f"{kind.name}({sides[Side.LEFT]}, {sides[Side.RIGHT]})"
@@ -106,7 +106,7 @@ def print_tree(node: Node) -> str:
         case GroupNode(child=child, scan=scan):
             return f"KSEQ({print_tree(child)}, {scan.component.variable})"
         case NegNode(child=child, absence=absence):
-            return f"NEG({print_tree(child)}, !{absence.scan.component.variable})"
+            return f"NEG({print_tree(child)}, !{absence.name})"
 
 
 # Drawn -------------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class _Drawing:
         return [own, *(_Line(gutter + text) for text in node_tests(node, self.plan.key)), *_hung(below)]
 
     def _negating(self, side: Side, absence: Site) -> list[_Line]:
-        own = _Line(f"{nseq_text(side, absence)}: {_chosen(absence.scan, absence.gap, self.plan.key)}")
+        own = _Line(f"{nseq_text(side, absence)}: {_chosen(absence.scans, absence.gap, self.plan.key)}")
         return [own, *(_Line(f"   with {print_clause(clause)}") for clause in absence.conditions)]
 
 
@@ -166,16 +166,16 @@ def node_text(node: Node, key: Sequence[str] = ()) -> str:
             return "DISJ"
         case GroupNode(scan=scan, gap=gap, leaves=leaves):
             name = scan.component.variable
-            return f"KSEQ {name}: {_group(scan.component)} {_chosen(scan, gap, key)}{leaving_text(leaves)}"
+            return f"KSEQ {name}: {_group(scan.component)} {_chosen((scan,), gap, key)}{leaving_text(leaves)}"
         case NegNode(absence=absence):
-            return f"NEG no {absence.scan.component.variable}: {_chosen(absence.scan, absence.gap, key)}"
+            return f"NEG no {absence.name}: {_chosen(absence.scans, absence.gap, key)}"
 
 
 def nseq_text(side: Side, absence: Site) -> str:
     """`NSEQ no b, by the last one before c`."""
     gap = absence.gap
     beside = f"first one after {_names(gap.before)}" if side is Side.LEFT else f"last one before {_names(gap.after)}"
-    return f"NSEQ no {absence.scan.component.variable}, by the {beside}"
+    return f"NSEQ no {absence.name}, by the {beside}"
 
 
 def node_tests(node: Node, key: Sequence[str] = ()) -> Iterator[str]:
@@ -209,17 +209,17 @@ def _name(component: Component) -> str:
     return f"{component.variable}[]" if component.kind is ComponentKind.KLEENE else component.variable
 
 
-def _chosen(scan: Scan, gap: Gap, key: Sequence[str]) -> str:
+def _chosen(scans: Sequence[Scan], gap: Gap, key: Sequence[str]) -> str:
     same = f" of the same {', '.join(key)}" if key else ""
-    return f"{scan_text(scan)}{same}, {gap_text(gap)}"
+    return f"{' and then '.join(map(scan_text, scans))}{same}, {gap_text(gap)}"
 
 
 def gap_text(gap: Gap) -> str:
-    """Between which parts of its sequence something stands."""
+    """Between which parts something stands."""
     if gap.before and gap.after:
         return f"between {_names(gap.before)} and {_names(gap.after)}"
     if not gap.before and not gap.after:
-        return "anywhere within the window"
+        return f"around {_names(gap.own)} within the window" if gap.own else "anywhere within the window"
     side = f"after {_names(gap.before)}" if gap.before else f"before {_names(gap.after)}"
     return f"{side} within the window"
 

@@ -32,15 +32,17 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Where something stands in its sequence: the variables of the parts next to it; empty: the window's bound."""
+    """Where something stands: the variables of the parts next to it, or to its group; empty: the window's bound."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
+    # The variables of the sequence or group that it is in: a record of another branch of a disjunction binds none.
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A negated class, or a closure, between two parts.
+    """A negated class or pair, or a closure, between two parts.
 
     conditions   what must hold of one of its events and of the match: for the match to be forbidden, or for the event
                  to be a member
@@ -49,6 +51,16 @@ class Site:
     scan: Scan
     gap: Gap
     conditions: tuple[Clause, ...] = ()
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        """All that is looked for: of a negated pair two, the second one with `scan`."""
+        return (*(Scan(component) for component in self.scan.component.forbidden[:-1]), self.scan)
+
+    @property
+    def name(self) -> str:
+        """What is negated, for people: `b`, or of a pair `(b ; c)`."""
+        return self.scan.component.forbidden_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,17 +145,20 @@ def _events(selected: Selected, pattern: Pattern) -> list[ReferenceEvent]:
 def neighbours(
     pattern: Pattern, component: Component, selected: Selected
 ) -> tuple[list[ReferenceEvent], list[ReferenceEvent]]:
-    """The events of the nearest parts on both sides that are present in the match."""
+    """The events of the nearest parts on both sides that are present in the match.
+
+    In a group, and at an end of a nested sequence, they are the neighbours of what it is nested in.
+    """
     if isinstance(pattern, Leaf):
         return [], []
-    for place, part in enumerate(pattern.parts):
-        if isinstance(part, Leaf) and part.component is component:
-            if not isinstance(pattern, Sequence):
-                return [], []
-            return _nearest(selected, reversed(pattern.parts[:place])), _nearest(selected, pattern.parts[place + 1 :])
-        if component in components(part):
-            return neighbours(part, component, selected)
-    return [], []
+    place, part = next(
+        (place, part) for place, part in enumerate(pattern.parts) if any(c is component for c in components(part))
+    )
+    before, after = neighbours(part, component, selected)
+    if isinstance(pattern, Sequence):
+        before = before or _nearest(selected, reversed(pattern.parts[:place]))
+        after = after or _nearest(selected, pattern.parts[place + 1 :])
+    return before, after
 
 
 def _nearest(selected: Selected, parts: Iterable[Pattern]) -> list[ReferenceEvent]:
@@ -170,12 +173,10 @@ def lies_between(
     after: list[ReferenceEvent],
     selected: Selected,
 ) -> bool:
-    """Near bounds go by Before; a far bound is the window's (the semantics page §3, Negation)."""
+    """Near bounds go by Before; a far bound is the window's (the semantics page §3, Negation). A group may have two."""
     if not timeline.all_before(before, [event]) or not timeline.all_before([event], after):
         return False
-    if before and after:
-        return True
     match = Match(query.positives, selected)
-    if not before:
-        return within_window(query, timeline, event, match.last(timeline))
-    return within_window(query, timeline, match.first(timeline), event)
+    if not before and not within_window(query, timeline, event, match.last(timeline)):
+        return False
+    return bool(after) or within_window(query, timeline, match.first(timeline), event)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise, product
 from typing import Any
 
 from kleene.lang.tree import SelectionStrategy
 from kleene.pattern.clock import LATEST
 from kleene.pattern.expressions import Value, Whole
-from kleene.pattern.nodes import ComponentKind, Pattern, components
+from kleene.pattern.gaps import negations
+from kleene.pattern.nodes import Component, ComponentKind, Pattern
 from kleene.pattern.query import BoundQuery
 from kleene.reference.assignments import lies_between, neighbours
 from kleene.reference.automaton import Run, within_window
@@ -18,21 +20,24 @@ from kleene.reference.values import Environment, Special, evaluate, holds
 
 
 def survives_negation(query: BoundQuery, pattern: Pattern, match: Match, timeline: ReferenceTimeline) -> bool:
-    """Whether no event of a negated class that satisfies P₋ lies in the match's interval (SASE §2.2.2, §3.3)."""
-    for component in components(pattern):
-        if not component.negated:
-            continue
-        before, after = neighbours(pattern, component, dict(match.selected))
-        conditions = query.conditions.negative.get(component.variable, ())
-        for event in timeline.events:
-            if not in_class(timeline, component, event):
-                continue
-            if not lies_between(query, timeline, event, before, after, dict(match.selected)):
-                continue
-            environment = Environment(timeline, {**match.selected, component.variable: (event,)})
-            if all(holds(clause, environment) for clause in conditions):
-                return False
-    return True
+    """Whether nothing that is negated, and satisfies P₋, lies between its neighbours (SASE §2.2.2, §3.3)."""
+    return not any(_is_forbidden(query, pattern, component, match, timeline) for component, _ in negations(pattern))
+
+
+def _is_forbidden(
+    query: BoundQuery, pattern: Pattern, component: Component, match: Match, timeline: ReferenceTimeline
+) -> bool:
+    """Whether an event of a negated class, or a negated pair one after the other, lies where none may."""
+    selected = dict(match.selected)
+    before, after = neighbours(pattern, component, selected)
+    between = [e for e in timeline.events if lies_between(query, timeline, e, before, after, selected)]
+    conditions = query.conditions.negative.get(component.variable, ())
+    for events in product(*([e for e in between if in_class(timeline, c, e)] for c in component.forbidden)):
+        named = {each.variable: (event,) for each, event in zip(component.forbidden, events, strict=True)}
+        environment = Environment(timeline, {**selected, **named})
+        if all(timeline.before(x, y) for x, y in pairwise(events)) and all(holds(c, environment) for c in conditions):
+            return True
+    return False
 
 
 def in_order(matches: Iterable[Match], timeline: ReferenceTimeline) -> list[Match]:

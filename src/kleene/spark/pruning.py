@@ -138,7 +138,8 @@ def _own_clauses(query: BoundQuery, component: Component) -> list[list[Clause]]:
     """The conditions on one event of a component alone; several lists where it may be taken in several ways."""
     variable, conditions = component.variable, query.conditions
     if component.negated:
-        return [_only_on(conditions.negative.get(variable, ()), variable, Which.SINGLE)]
+        clauses = [clause for listed in conditions.negative.values() for clause in listed]
+        return [_only_on(clauses, variable, Which.SINGLE)]
     if component.kind is ComponentKind.CLOSURE:
         return [_only_on(conditions.members.get(variable, ()), variable, Which.MEMBER)]
     if component.kind is ComponentKind.SINGLE:

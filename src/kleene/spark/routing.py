@@ -18,8 +18,9 @@ from kleene.engine.compiling import why_not_compiled
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.optimize.detections import linking as detections
 from kleene.optimize.detections.lengths import reach as reach_of
-from kleene.pattern.closures import at_edge
+from kleene.pattern.closures import closures_at_edge
 from kleene.pattern.expressions import Attribute
+from kleene.pattern.gaps import negations
 from kleene.pattern.nodes import ComponentKind, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Policy
@@ -194,8 +195,9 @@ def _is_lone(query: BoundQuery) -> bool:
 
 def _ends(query: BoundQuery) -> tuple[bool, bool]:
     """Whether what lies before a match's first event, and after its last, can decide on it."""
-    before, after = (any(at_edge(pattern, left=left) for pattern in query.alternatives) for left in (True, False))
-    return before, after
+    around = [neighbours for pattern in query.alternatives for _, neighbours in negations(pattern)]
+    before, after = (any(closures_at_edge(each, left=left) for each in query.alternatives) for left in (True, False))
+    return before or any(each.open_at_start for each in around), after or any(each.open_at_end for each in around)
 
 
 # Several queries ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from kleene.frames.streams import to_table
 from kleene.optimize.trees.logical import Logical
 from kleene.pattern import Query, Schema
 from kleene.pattern.conditions import Conditions
+from kleene.pattern.gaps import lifted, spliced
 from kleene.pattern.nodes import Disjunction, Leaf, Pattern
 from kleene.pattern.query import BoundQuery
 from kleene.reference.evaluator import evaluate, events_of
@@ -46,7 +47,7 @@ def _present(pattern: Pattern) -> Iterator[Pattern | None]:
             yield None
         return
     for options in product(*(list(_present(part)) for part in pattern.parts)):
-        parts = tuple(part for part in options if part is not None)
+        parts = tuple(lifted(part for part in options if part is not None))
         yield type(pattern)(parts) if len(parts) > 1 else parts[0] if parts else None
 
 
@@ -75,9 +76,7 @@ def _expanded(pattern: Pattern) -> list[Pattern]:
 def _flat(pattern: Pattern) -> Pattern:
     if isinstance(pattern, Leaf):
         return pattern
-    parts: list[Pattern] = []
-    for part in map(_flat, pattern.parts):
-        parts += part.parts if not isinstance(part, Leaf) and type(part) is type(pattern) else [part]
+    parts = spliced(type(pattern), map(_flat, pattern.parts))
     return type(pattern)(tuple(parts)) if len(parts) > 1 else parts[0]
 
 

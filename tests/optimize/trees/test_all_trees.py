@@ -96,6 +96,35 @@ RIGHT, LEFT, ABOVE = "SEQ(a, NSEQ(!n, b))", "SEQ(NSEQ(a, !n), b)", "NEG(SEQ(a, b
             "A a ; B b ; !(N n) ; C c WHERE n.x = a.x",
             {"SEQ(NSEQ(SEQ(a, b), !n), c)", "NEG(SEQ(SEQ(a, b), c), !n)", "NEG(SEQ(a, SEQ(b, c)), !n)"},
         ),
+        # In a group: between the group's neighbours, above the first join that binds both, or above the whole.
+        ("A a ; (B b & !(N n)) ; C c", {"NEG(SEQ(SEQ(a, b), c), !n)", "NEG(SEQ(a, SEQ(b, c)), !n)"}),
+        (
+            "A a ; (B b & !(N n)) ; C c ; D d",
+            {
+                "SEQ(NEG(SEQ(SEQ(a, b), c), !n), d)",
+                "NEG(SEQ(SEQ(SEQ(a, b), c), d), !n)",
+                "SEQ(NEG(SEQ(a, SEQ(b, c)), !n), d)",
+                "NEG(SEQ(SEQ(a, SEQ(b, c)), d), !n)",
+                "NEG(SEQ(SEQ(a, b), SEQ(c, d)), !n)",
+                "NEG(SEQ(a, SEQ(SEQ(b, c), d)), !n)",
+                "NEG(SEQ(a, SEQ(b, SEQ(c, d))), !n)",
+            },
+        ),
+        ("A a ; ((!(N n) ; B b) & C c)", {"NEG(SEQ(a, CONJ(b, c)), !n)"}),
+        # Without a neighbour the window's bound is that of the whole match.
+        ("A a & !(N n)", {"NEG(a, !n)"}),
+        ("(A a & !(N n)) ; B b", {ABOVE}),
+        ("(!(N n) ; A a) & B b", {"NEG(CONJ(a, b), !n)"}),
+        # Two events are no bound on time: a pair is never NSEQ.
+        ("A a ; !(N n ; M m) ; B b", {"NEG(SEQ(a, b), !(n ; m))"}),
+        (
+            "A a ; !(N n ; M m) ; B b ; C c WHERE n.x = m.x",
+            {
+                "SEQ(NEG(SEQ(a, b), !(n ; m)), c)",
+                "NEG(SEQ(SEQ(a, b), c), !(n ; m))",
+                "NEG(SEQ(a, SEQ(b, c)), !(n ; m))",
+            },
+        ),
         # At an end the window's bound is that of the whole match.
         ("A a ; B b ; !(N n)", {ABOVE}),
         ("!(N n) ; A a ; B b", {ABOVE}),

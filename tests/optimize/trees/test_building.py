@@ -158,8 +158,8 @@ def test_a_plan_holds_what_it_matches_and_the_gaps() -> None:
     (plan,) = default_trees(query)
     (option,) = options(query)
     assert plan.pattern is option.pattern
-    assert [group.gap for group in plan.groups] == [Gap(("a",), ("c",))]
-    assert [absence.gap for absence in plan.absences] == [Gap(("b", "a"), ("c",))]
+    assert [group.gap for group in plan.groups] == [Gap(("a",), ("c",), ("a", "c"))]
+    assert [absence.gap for absence in plan.absences] == [Gap(("b", "a"), ("c",), ("a", "c"))]
 
 
 def test_what_the_key_implies_is_not_tested() -> None:

@@ -41,6 +41,12 @@ def printed(text: str) -> list[str]:
         ("A ; (B? | C) ; D", ["SEQ(A, B | C, D)", "SEQ(A, D)"]),
         ("A ; (B? | C?)", ["SEQ(A, B | C)", "A"]),
         ("A? ; !B ; C", ["SEQ(A, !(B), C)", "SEQ(!(B), C)"]),
+        # A group of which only what it forbids is left.
+        ("A ; (B? & !C) ; D", ["SEQ(A, B & !(C), D)", "SEQ(A, !(C), D)"]),
+        ("A & (B? ; !C ; !D)", ["A & SEQ(B, !(C), !(D))", "A & !(C) & !(D)"]),
+        # A branch whose group looks out of it is a pattern of its own.
+        ("A ; ((B & !C) | D) ; E", ["SEQ(A, B & !(C), E)", "SEQ(A, D, E)"]),
+        ("A ; ((B ; (C & !D) ; E) | F)", ["SEQ(A, SEQ(B, C & !(D), E) | F)"]),
         # Both options of a part bind C: they cannot stand in one tree.
         ("A ; ((B? ; C) | D)", ["SEQ(A, SEQ(B, C) | D)", "SEQ(A, C)"]),
         ("A ; ((B? & C) | (D? & E))", ["SEQ(A, B & C | D & E)", "SEQ(A, C | E)"]),

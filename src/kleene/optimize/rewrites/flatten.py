@@ -1,4 +1,6 @@
-"""Associativity: `A ; (B ; C)` is `A ; B ; C`, and so for `&` and `|`; parentheses around one part say nothing.
+"""Associativity: `A ; (B ; C)` is `A ; B ; C`, and so for `&` and `|`.
+
+Parentheses around one part, or around nothing but negations, say nothing.
 
 Conditions of the rule: none. A match takes the same branches and gives the same variables events before and after, so
 that each condition says what it said; those between branches stay true by absence as they were.
@@ -9,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kleene.optimize.trees.logical import Logical
+from kleene.pattern.gaps import spliced
 from kleene.pattern.nodes import Leaf, Pattern
 from kleene.pattern.query import BoundQuery
 
@@ -20,8 +23,5 @@ def flatten(logical: Logical, query: BoundQuery) -> Logical:
 def _flat(pattern: Pattern) -> Pattern:
     if isinstance(pattern, Leaf):
         return pattern
-    kind = type(pattern)
-    parts: list[Pattern] = []
-    for part in map(_flat, pattern.parts):
-        parts += part.parts if not isinstance(part, Leaf) and isinstance(part, kind) else (part,)
-    return kind(tuple(parts)) if len(parts) > 1 else parts[0]
+    parts = spliced(type(pattern), map(_flat, pattern.parts))
+    return type(pattern)(tuple(parts)) if len(parts) > 1 else parts[0]

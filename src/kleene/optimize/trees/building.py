@@ -1,7 +1,9 @@
 """Builds the nodes of a tree from the leaves up (ZStream §4): each tests the clauses that no node below can.
 
 NSEQ looks for a negated event beside one neighbour, so that side must bind the variables that it compares (§4.4.2). If
-neither side does, NEG stands above the join of the neighbours, or on top of the whole tree, as KSEQ does. A negation or
+neither side does, NEG stands above the join of the neighbours, or on top of the whole tree, as KSEQ does. Between the
+neighbours of a group (`A ; (B & !C) ; D`) the group itself stands, so that neither is beside the other: NEG it is. A
+negation that the window bounds stands on top, where whole records tell their first and last event. A negation or
 a closure of one branch that stands on top leaves the records of other branches alone: they bind no variable of its gap.
 """
 
@@ -103,6 +105,12 @@ class TreeBuilder:
         every = (between for parts in self.parts.values() for between in parts.between)
         # The negated classes and closures, in the order of the text.
         self.between = tuple(sorted(every, key=lambda between: places[between.component]))
+        # The negations of groups that stand between two parts further out, each with the bits of what it needs.
+        self._of_groups = tuple(
+            (self._clauses.bits((*each.site.gap.before, *each.site.gap.after, *each.named)), each)
+            for each in self.between
+            if each.movable and each.after is None
+        )
 
     # Nodes -----------------------------------------------------------------------------------------------------------
 
@@ -160,15 +168,24 @@ class TreeBuilder:
         low   the variables of the negations and closures that do not stand on top; None: each that stands between the
               sides is tried in every place that it can have, the lowest first
         """
-        gap = parts.gaps.get(first)
-        if gap is None:
+        between = (*parts.gaps.get(first, ()), *self._spanning(left, right))
+        if not between:
             return [self.join(parts.kind, left, right)]
         trees = []
-        for chosen in product(*(self._places(between, left, right, low) for between in gap)):
-            placed = tuple(zip(chosen, gap, strict=True))
+        for chosen in product(*(self._places(each, left, right, low) for each in between)):
+            placed = tuple(zip(chosen, between, strict=True))
             tree = self.join(parts.kind, left, right, [(_SIDES[where], n) for where, n in placed if where in _SIDES])
-            trees.append(self._above(tree, [between for where, between in placed if where is Where.JOIN]))
+            trees.append(self._above(tree, [each for where, each in placed if where is Where.JOIN]))
         return trees
+
+    def _spanning(self, left: Subtree, right: Subtree) -> list[BetweenParts]:
+        """The negations of groups whose neighbours, and what their conditions name, are bound by this join first."""
+        bound = left.bound | right.bound
+        return [
+            each
+            for needed, each in self._of_groups
+            if not needed & ~bound and needed & ~left.bound and needed & ~right.bound
+        ]
 
     def _places(
         self, between: BetweenParts, left: Subtree, right: Subtree, low: Collection[str] | None
@@ -176,7 +193,9 @@ class TreeBuilder:
         if not between.movable or (low is not None and between.component.variable not in low):
             return (Where.TOP,)
         needed = self._clauses.bits(between.named)
-        sides = [(Where.RIGHT, right.bound), (Where.LEFT, left.bound)] if between.component.negated else []
+        single = between.component.negated and between.component.preceded_by is None
+        beside = single and between.after is not None
+        sides = [(Where.RIGHT, right.bound), (Where.LEFT, left.bound)] if beside else []
         sides.append((Where.JOIN, left.bound | right.bound))
         places = tuple(where for where, bound in sides if not needed & ~bound)
         return places if low is not None else (*places, Where.TOP)

@@ -11,6 +11,7 @@ from itertools import product, zip_longest
 
 from kleene.optimize.trees.logical import Logical
 from kleene.pattern.closures import at_edge
+from kleene.pattern.gaps import spliced
 from kleene.pattern.nodes import Conjunction, Disjunction, Leaf, Pattern, Sequence
 from kleene.pattern.query import BoundQuery
 
@@ -18,7 +19,7 @@ from kleene.pattern.query import BoundQuery
 def options(query: BoundQuery) -> tuple[Logical, ...]:
     """The members of the union that a query stands for; a disjunction of whole patterns gives one for each branch."""
     nonempty = [option for option in _options(query.pattern) if option is not None]
-    patterns = dict.fromkeys(part for option in nonempty for part in _flat(Disjunction, [option]))
+    patterns = dict.fromkeys(part for option in nonempty for part in spliced(Disjunction, [option]))
     said = query.conditions
     return tuple(Logical(pattern, said.positive, said.negative, said.members) for pattern in patterns)
 
@@ -44,15 +45,10 @@ def _of_disjunction(choices: list[list[Pattern | None]]) -> list[Pattern | None]
 
 
 def _combined(kind: type[Sequence | Conjunction | Disjunction], chosen: Iterable[Pattern | None]) -> Pattern | None:
-    parts = _flat(kind, [part for part in chosen if part is not None])
+    parts = spliced(kind, [part for part in chosen if part is not None])
     if len(parts) < 2:
         return parts[0] if parts else None
     return kind(tuple(parts))
-
-
-def _flat(kind: type[Sequence | Conjunction | Disjunction], parts: Iterable[Pattern]) -> list[Pattern]:
-    """The parts, with those of nested patterns of the same kind in one list: all three kinds are associative."""
-    return [inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,))]
 
 
 def _is_open(pattern: Pattern) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kleene.optimize.trees.logical import Logical
 from kleene.optimize.trees.placing import unless_implied
 from kleene.pattern.closures import closures_at_edge, has_fixed, is_closure, side_by_side, takes_first
 from kleene.pattern.expressions import Clause, variables
+from kleene.pattern.gaps import Neighbours, negations
 from kleene.pattern.nodes import Component, Conjunction, Leaf, Pattern, Sequence, components
 from kleene.plan.physical import Scan
 from kleene.plan.trees import Gap, Join, Site
@@ -17,12 +18,13 @@ from kleene.plan.trees import Gap, Join, Site
 
 @dataclass(frozen=True, slots=True)
 class BetweenParts:
-    """A negated class or a closure of a sequence, or a closure of a conjunction."""
+    """A negated class or a closure of a sequence or of a conjunction."""
 
     # Its scan, its gap, and its conditions except those that the key implies.
     site: Site
-    # The number of joined parts that stand before it in its sequence; 0 in a conjunction.
-    after: int
+    # The number of joined parts that stand before it in its sequence; None: it is in a group, or forbids at an end of a
+    # sequence, and its neighbours, if any, are further out.
+    after: int | None
     # The other variables of the pattern that its conditions name.
     named: frozenset[str]
     # Whether it can stand anywhere but on top of the whole tree.
@@ -48,7 +50,8 @@ class Parts:
         """The negated classes and closures between two parts, by the number of the second part."""
         gaps: dict[int, tuple[BetweenParts, ...]] = {}
         for each in self.between:
-            gaps[each.after] = (*gaps.get(each.after, ()), each)
+            if each.after is not None:
+                gaps[each.after] = (*gaps.get(each.after, ()), each)
         return gaps
 
     @property
@@ -70,7 +73,8 @@ def all_parts(logical: Logical, key: tuple[str, ...]) -> dict[Pattern, Parts]:
         named[name] = (frozenset().union(*map(variables, conditions[name])) & present) - {name}
     closures = frozenset(component.variable for component in every if is_closure(component))
     chosen_by = frozenset(name for closure in closures for name in named[closure])
-    dividing = _Dividing(conditions, named, closures, chosen_by)
+    around = {component.variable: neighbours for component, neighbours in negations(logical.pattern)}
+    dividing = _Dividing(conditions, named, closures, chosen_by, around)
     return dict(dividing.of(logical.pattern, Gap((), ()), in_conjunction=False))
 
 
@@ -83,6 +87,8 @@ class _Dividing:
     # The closures that the conditions on another closure's members name: their groups are formed on top, in the order
     # of the text.
     chosen_by: frozenset[str]
+    # By negated variable: the parts around it.
+    around: Mapping[str, Neighbours]
 
     def of(self, pattern: Pattern, outer: Gap, *, in_conjunction: bool) -> Iterator[tuple[Pattern, Parts]]:
         """The parts of a pattern and of those within it; `outer` is the gap in which the pattern stands."""
@@ -107,13 +113,16 @@ class _Dividing:
             if not isinstance(part, Leaf) or takes_first(part.component):
                 continue
             component, name = part.component, part.component.variable
+            inside = 0 < after < len(joined)
+            if component.negated and not inside:
+                between.append(self._around(pattern, component))
+                continue
             gap = _gap(pattern, place, outer)
             # At an end of the sequence the gap reaches to a neighbour outside, or to the bound of the whole match.
-            movable = 0 < after < len(joined) and self.named[name] <= own
+            movable = inside and self.named[name] <= own
             leaves: tuple[Site, ...] = ()
             if component.negated:
-                # Beside a closure the neighbour is known only once the group is.
-                movable &= self.closures.isdisjoint((*gap.before, *gap.after))
+                movable &= self._is_beside_no_closure(gap)
             else:
                 run = runs[component]
                 # Under a conjunction an event of the group may still be used elsewhere: then it is no member. Closures
@@ -124,11 +133,29 @@ class _Dividing:
         return Parts(Join.SEQ, joined, tuple(between))
 
     def _conjunction(self, pattern: Conjunction, outer: Gap) -> Parts:
-        closed = [p.component for p in pattern.parts if isinstance(p, Leaf) and is_closure(p.component)]
-        between = [
-            BetweenParts(self._site(each, outer), 0, self.named[each.variable], movable=False) for each in closed
-        ]
+        between = []
+        for part in pattern.parts:
+            if not isinstance(part, Leaf) or takes_first(part.component):
+                continue
+            if part.component.negated:
+                between.append(self._around(pattern, part.component))
+            else:
+                site = self._site(part.component, replace(outer, own=_taking(pattern)))
+                between.append(BetweenParts(site, None, self.named[part.component.variable], movable=False))
         return Parts(Join.CONJ, tuple(part for part in pattern.parts if has_fixed(part)), tuple(between))
+
+    def _around(self, pattern: Sequence | Conjunction, component: Component) -> BetweenParts:
+        """A negated class in a group, or at an end of a sequence: between the nearest parts further out."""
+        around = self.around[component.variable]
+        before = _nearest(around.before, (), left=False, closures=True)
+        after = _nearest(around.after, (), left=True, closures=True)
+        gap = Gap(before, after, _taking(pattern))
+        movable = bool(before and after) and self._is_beside_no_closure(gap)
+        return BetweenParts(self._site(component, gap), None, self.named[component.variable], movable)
+
+    def _is_beside_no_closure(self, gap: Gap) -> bool:
+        """Beside a closure the neighbour is known only once the group is."""
+        return self.closures.isdisjoint((*gap.before, *gap.after))
 
     def _site(self, component: Component, gap: Gap) -> Site:
         return Site(Scan(component), gap, self.conditions[component.variable])
@@ -143,7 +170,13 @@ def _gap(sequence: Sequence, place: int, outer: Gap) -> Gap:
     # Closures behind it take their groups later, so that only a negation sees them.
     negated = isinstance(part, Leaf) and part.component.negated
     before = _nearest(reversed(sequence.parts[:place]), outer.before, left=False, closures=True)
-    return Gap(before, _nearest(sequence.parts[place + 1 :], outer.after, left=True, closures=negated))
+    after = _nearest(sequence.parts[place + 1 :], outer.after, left=True, closures=negated)
+    return Gap(before, after, _taking(sequence))
+
+
+def _taking(pattern: Sequence | Conjunction) -> tuple[str, ...]:
+    """The variables of a pattern that every node over all its joins binds."""
+    return tuple(component.variable for component in components(pattern) if takes_first(component))
 
 
 def _nearest(parts: Iterable[Pattern], outside: tuple[str, ...], *, left: bool, closures: bool) -> tuple[str, ...]:

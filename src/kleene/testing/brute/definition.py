@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any
 
 from kleene.lang.tree import SelectionStrategy
@@ -111,13 +111,8 @@ class Candidate:
 
     def _lies_between(self, event: BruteEvent, place: BrutePlace, chosen: Assignment) -> bool:
         """After the nearest events before the place and before those after it; at an end the window is the bound."""
-        for sequence in _sequences(self.shape):
-            for i, part in enumerate(sequence.parts):
-                if part is place or (isinstance(part, Never) and place in part.places):
-                    left = nearest(sequence.parts[:i][::-1], chosen)
-                    right = nearest(sequence.parts[i + 1 :], chosen)
-                    return self._bounded(event, left, right, events_of(self.shape, chosen))
-        raise NotImplementedError(f"{place.name} stands in no sequence")
+        left, right = _neighbours(self.shape, place, chosen, (), ())
+        return self._bounded(event, left, right, events_of(self.shape, chosen))
 
     def _bounded(
         self,
@@ -129,32 +124,32 @@ class Candidate:
         """Near bounds go by Before; the far bounds are t_last − T and t_first + T (§3 Negation)."""
         if not (all_before(left, (event,)) and all_before((event,), right)):
             return False
-        if left and right:
-            return True
-        assert self.question.window is not None
-        reach = self.distance(match, (event,)) if left else self.distance((event,), match)
-        return self.question.window.admits(reach)
+        window = self.question.window
+        if not left and not (window is not None and window.admits(self.distance((event,), match))):
+            return False
+        return bool(right) or (window is not None and window.admits(self.distance(match, (event,))))
 
     # Negation
 
     def is_negated(self) -> bool:
-        """§3 Negation: an event of a negated class that satisfies P₋ lies between the neighbours."""
+        """§3 Negation: something forbidden, of negated classes and satisfying P₋, lies between the neighbours."""
         return any(
-            self._forbids(place, event)
-            for sequence in _sequences(self.shape)
-            for part in sequence.parts
-            if isinstance(part, Never)
-            for place in part.places
-            for event in self.question.stream.events
+            self._forbids(option, events)
+            for never in _negations(self.shape)
+            for option in never.options
+            for events in permutations(self.question.stream.events, len(option))
         )
 
-    def _forbids(self, place: BrutePlace, event: BruteEvent) -> bool:
-        binding = self.question.bind({**self.chosen, place.name: (event,)})
+    def _forbids(self, option: tuple[BrutePlace, ...], events: tuple[BruteEvent, ...]) -> bool:
+        names = {place.name: (event,) for place, event in zip(option, events, strict=True)}
+        binding = self.question.bind({**self.chosen, **names})
+        clauses = {clause for place in option for clause in self.question.negative_clauses(place.name)}
         return (
-            self.question.admits(place, event)
-            and self._lies_between(event, place, self.chosen)
-            and self.question.equivalent(event, self.events)
-            and all(holds(clause, binding) for clause in self.question.negative_clauses(place.name))
+            all(before(x, y) for x, y in pairwise(events))
+            and all(self.question.admits(place, event) for place, event in zip(option, events, strict=True))
+            and all(self._lies_between(event, place, self.chosen) for place, event in zip(option, events, strict=True))
+            and all(self.question.equivalent(event, (*self.events, *events[:i])) for i, event in enumerate(events))
+            and all(holds(clause, binding) for clause in clauses)
         )
 
     # Strategy
@@ -166,17 +161,38 @@ class Candidate:
         return BruteRun(self.question, self.shape, self.parts, self.chosen).is_possible()
 
 
-def _sequences(shape: Shape) -> Iterator[InOrder]:
+def _negations(shape: Shape) -> Iterator[Never]:
+    match shape:
+        case Never():
+            yield shape
+        case InOrder(parts) | BruteConjunction(parts):
+            for part in parts:
+                yield from _negations(part)
+
+
+_Events = tuple[BruteEvent, ...]
+
+
+def _neighbours(
+    shape: Shape, place: BrutePlace, chosen: Assignment, left: _Events, right: _Events
+) -> tuple[_Events, _Events]:
+    """The nearest events before and after a place, which is below a shape between `left` and `right`.
+
+    A part of a sequence is between the parts beside it; a member of a group stands where the group stands.
+    """
     match shape:
         case InOrder(parts):
-            yield shape
-            for part in parts:
-                yield from _sequences(part)
+            for i, part in enumerate(parts):
+                if place in places(part):
+                    before_it = nearest(parts[:i][::-1], chosen) or left
+                    return _neighbours(part, place, chosen, before_it, nearest(parts[i + 1 :], chosen) or right)
         case BruteConjunction(parts):
             for part in parts:
-                yield from _sequences(part)
+                if place in places(part):
+                    return _neighbours(part, place, chosen, left, right)
+    return left, right
 
 
-def nearest(parts: Sequence[Shape], chosen: Assignment) -> tuple[BruteEvent, ...]:
+def nearest(parts: Sequence[Shape], chosen: Assignment) -> _Events:
     """The events of the nearest part that has any: an absent component is no neighbour."""
     return next((events for part in parts if (events := events_of(part, chosen))), ())

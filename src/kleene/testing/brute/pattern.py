@@ -42,9 +42,12 @@ class BrutePlace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Never:
-    """Negated components at one point of a sequence: `!B`, `!(B | C)`, `!B & !C`."""
+    """What must not occur at one point, each of these: one event, or events in order (`!(B ; C)`).
 
-    places: tuple[BrutePlace, ...]
+    `!(B | C)` and `!B & !C` forbid several.
+    """
+
+    options: tuple[tuple[BrutePlace, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,16 +88,16 @@ class _Reader:
         match pattern:
             case tree.Component():
                 return self._place(pattern)
+            case tree.Negation(tree.Disjunction(parts)):
+                return Never(tuple(tuple(places(self.shape(part))) for part in parts))
             case tree.Negation(operand):
-                return Never(tuple(places(self.shape(operand))))
+                return Never((tuple(places(self.shape(operand))),))
             case tree.Sequence(parts):
                 return InOrder(tuple(self.shape(part) for part in parts))
             case tree.Disjunction(parts):
                 return Either(tuple(self.shape(part) for part in parts))
             case tree.Conjunction(parts):
                 shapes = tuple(self.shape(part) for part in parts)
-                if all(isinstance(shape, Never) for shape in shapes):
-                    return Never(tuple(place for shape in shapes for place in places(shape)))
                 return BruteConjunction(shapes)
         raise NotImplementedError(f"no meaning for {pattern!r}")
 
@@ -121,9 +124,9 @@ def places(shape: Shape | None, *, negated: bool = True) -> Iterator[BrutePlace]
     match shape:
         case BrutePlace():
             yield shape
-        case Never(below):
+        case Never(options):
             if negated:
-                yield from below
+                yield from (place for option in options for place in option)
         case InOrder(parts) | BruteConjunction(parts) | Either(parts):
             for part in parts:
                 yield from places(part, negated=negated)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kleene.testing.generators.closure_patterns import draw_closures
 from kleene.testing.generators.conditions import Speaker
+from kleene.testing.generators.groups import draw_groups
 from kleene.testing.generators.patterns import (
     ATTRIBUTES,
     CLASSES,
@@ -21,6 +22,7 @@ from kleene.testing.generators.patterns import (
     draw_bare_line,
     draw_line,
     draw_tree,
+    pairs_of,
     parts_of,
     render,
 )
@@ -95,6 +97,8 @@ class _CaseDraft:
             return draw_bare_line(self.rng)
         if plan.closures:
             return draw_closures(self.rng, names, wishes)
+        if plan.groups:
+            return draw_groups(self.rng, names, wishes, plan.depth)
         if plan.signs:
             return draw_tree(self.rng, names, wishes, plan.signs, plan.depth)
         return draw_line(self.rng, names, wishes, plan.lengths)
@@ -179,11 +183,12 @@ class _CaseDraft:
         others = tuple(part for part in positive if part.role is not Role.CLOSURE)
         speaker = self._speaker(positive, None)
         if about.role is Role.NEGATED:
-            speaker = self._speaker((*positive, about), about)
+            pair = next((pair for pair in pairs_of(self.tree) if about in pair), (about,))
+            speaker = self._speaker((*positive, *pair), about)
         elif about.role is Role.CLOSURE and self.luck(0.6):
             speaker = self._speaker((*others, about), about)
         elif about.role is Role.KLEENE and self.luck(0.5):
-            line = not self.plan.signs
+            line = not (self.plan.signs or self.plan.groups)
             speaker = self._speaker((*(positive[: positive.index(about)] if line else ()), about), about, taking=True)
         if not speaker.can_speak():
             return ""
@@ -225,7 +230,7 @@ class _CaseDraft:
         if isinstance(node, DrawnPart):
             count = 0 if node.role is Role.NEGATED else rng.randint(node.low, node.high)
             return [rng.choice(node.types) for _ in range(count)]
-        if node.sign in ("!|", "!&"):
+        if node.sign.startswith("!"):
             return []
         if node.sign == "|":
             return self._planted(rng.choice(node.below))

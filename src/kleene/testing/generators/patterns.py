@@ -72,6 +72,8 @@ class Wishes:
     kinds: int = 4
     # A negation behind the line, and behind it a part that may be absent, so that the negation may be the end.
     tail: float = 0.0
+    # A negation of two components one after the other.
+    pairs: float = 0.0
 
 
 def parts_of(node: DrawnTree | DrawnPart) -> Iterator[DrawnPart]:
@@ -80,6 +82,15 @@ def parts_of(node: DrawnTree | DrawnPart) -> Iterator[DrawnPart]:
         return
     for child in node.below:
         yield from parts_of(child)
+
+
+def pairs_of(node: DrawnTree | DrawnPart) -> Iterator[tuple[DrawnPart, ...]]:
+    """The components of each negated pair."""
+    if isinstance(node, DrawnTree):
+        if node.sign == "!;":
+            yield tuple(parts_of(node))
+        for child in node.below:
+            yield from pairs_of(child)
 
 
 def draw_line(rng: Random, names: VariableNames, wishes: Wishes, lengths: Sequence[int] = (2, 2, 3, 3, 4)) -> DrawnTree:
@@ -154,14 +165,16 @@ def draw_bare_line(rng: Random) -> DrawnTree:
 
 
 def draw_negation(rng: Random, names: VariableNames, wishes: Wishes) -> DrawnTree | DrawnPart:
-    """`!(B b)`, `~(B b)`, `!(B b | C c)`, `!(B b) & !(C c)`: one point of a sequence."""
+    """`!(B b)`, `~(B b)`, `!(B b | C c)`, `!(B b) & !(C c)`, `!(B b ; C c)`: one point of a sequence."""
     shape = rng.choice(("one", "one", "one", "either", "both"))
+    if wishes.pairs and rng.random() < wishes.pairs:
+        shape = "pair"
     parts = [draw_part(rng, names, Role.SINGLE, wishes) for _ in range(1 if shape == "one" else 2)]
     negated = [DrawnPart(Role.NEGATED, p.types, p.variable, p.text) for p in parts]
     if shape == "one":
         mark = rng.choice(("!", "~", "¬"))
         return DrawnPart(Role.NEGATED, parts[0].types, parts[0].variable, f"{mark}({parts[0].text})")
-    return DrawnTree("!|" if shape == "either" else "!&", tuple(negated))
+    return DrawnTree({"either": "!|", "both": "!&", "pair": "!;"}[shape], tuple(negated))
 
 
 def draw_tree(rng: Random, names: VariableNames, wishes: Wishes, signs: str, depth: int) -> DrawnTree:
@@ -200,8 +213,8 @@ def _operand(
 def render(node: DrawnTree | DrawnPart, rng: Random, *, top: bool = True) -> str:
     if isinstance(node, DrawnPart):
         return node.text
-    if node.sign == "!|":
-        return "!(" + " | ".join(part.text for part in parts_of(node)) + ")"
+    if node.sign in ("!|", "!;"):
+        return "!(" + f" {node.sign[1]} ".join(part.text for part in parts_of(node)) + ")"
     if node.sign == "!&":
         return "(" + " & ".join(f"!({part.text})" for part in parts_of(node)) + ")"
     texts = [render(child, rng, top=False) for child in node.below]

@@ -18,6 +18,8 @@ class Stratum:
     strategy: str | None = None
     # The operators of patterns that are no lines; empty means a line.
     signs: str = ""
+    # Whether patterns have negations in groups.
+    groups: bool = False
     depth: int = 1
     # Whether patterns have closures side by side, under `&` and at both ends.
     closures: bool = False
@@ -95,6 +97,26 @@ STRATA: dict[str, Stratum] = {
     "conjunction": Stratum(signs="&", wishes=Wishes(kleene=0.1, optional=0.1)),
     "disjunction": Stratum(signs="|", depth=2, wishes=Wishes(kleene=0.1, negation=0.1)),
     "nested": Stratum(signs=";&|", depth=3, wishes=Wishes(0.08, 0.1, 0.1, 0.15), conditions=(0, 0, 1)),
+    "negated_groups": Stratum(
+        groups=True,
+        depth=3,
+        wishes=Wishes(0.08, 0.12, 0.05, 0.35, pairs=0.2),
+        conditions=(0, 0, 1),
+        ties=0.4,
+        tie_breaker=0.1,
+        durations=0.2,
+        count_window=0.2,
+        noise=(2, 3, 4, 5),
+    ),
+    "negated_pairs": Stratum(
+        ANY_STRATEGY,
+        wishes=Wishes(0.15, 0.08, negation=1.0, kinds=3, pairs=0.8),
+        lengths=(1, 1, 2, 2, 3),
+        conditions=(0, 1, 1),
+        ties=0.3,
+        durations=0.15,
+        noise=(2, 3, 4, 5),
+    ),
     "closure": Stratum(
         wishes=Wishes(0.08, 0.08, closure=1.0, negation=0.25, kinds=3), lengths=(1, 2, 2, 3), equivalence=0.3, ties=0.3
     ),

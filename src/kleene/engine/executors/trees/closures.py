@@ -35,13 +35,13 @@ def bounds(gap: Gap, bound: NamedRecords, at: Round) -> tuple[Ints, Ints]:
 
 
 def elsewhere(gap: Gap, bound: NamedRecords) -> Flags:
-    """Which records are of another branch of a disjunction: they bind nothing beside the gap.
-
-    What has no neighbour stands in no branch.
-    """
-    if not gap.before and not gap.after:
+    """Which records are of another branch of a disjunction: they bind nothing of what the gap is in."""
+    beside = (*gap.before, *gap.after)
+    # What is in no pattern with events of its own stands where its neighbours do; without any it stands in no branch.
+    names = [name for name in gap.own or beside if name in bound.columns]
+    if not gap.own and not beside:
         return np.zeros(len(bound), np.bool_)
-    _, offsets, _ = bound.references((*gap.before, *gap.after))
+    _, offsets, _ = bound.references(names)
     return np.asarray(offsets[1:] == offsets[:-1])
 
 

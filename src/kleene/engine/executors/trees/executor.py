@@ -46,7 +46,7 @@ class TreeExecutor(Executor):
         self._adapter = None if context.adapter is None else context.adapter(plan)
         scans = [node.scan for node in walk(plan.root) if isinstance(node, LeafNode | GroupNode)]
         self._positive = _by_position(scans)
-        self._negated = _by_position([absence.scan for absence in plan.absences])
+        self._negated = _by_position([scan for absence in plan.absences for scan in absence.scans])
         self._seen = np.zeros((2, len(self._positive)), np.int64)
         # [event of the store]: the components that it could stand for.
         self._begins, self._absents = Growing(np.zeros(0, np.int64)), Growing(np.zeros(0, np.int64))

@@ -51,7 +51,7 @@ class Observer:
         self, plan: TreePlan, columns: Mapping[str, Column], strings: StringPool, window: Window | None
     ) -> None:
         nodes = list(walk(plan.root))
-        negated = {absence.scan.component.variable: absence.scan for absence in plan.absences}
+        negated = {scan.component.variable: scan for absence in plan.absences for scan in absence.scans}
         taken = {node.scan.component.variable: node.scan for node in nodes if isinstance(node, LeafNode | GroupNode)}
         self._rates = {name: fingerprints.of_scan(scan) for name, scan in {**taken, **negated}.items()}
         self._components: dict[str, Component] = {name: scan.component for name, scan in {**taken, **negated}.items()}

@@ -89,6 +89,8 @@ class Step(ABC):
         self.component, self.setting = component, setting
         # The events that it searches.
         self.candidates = candidates or ClassEvents(component, keyed=setting.keyed)
+        # All classes whose events it takes.
+        self.takers: tuple[ClassEvents, ...] = (self.candidates,)
         self.counts = OperatorCounts()
 
     # Variables that the step adds to the records.

@@ -110,7 +110,7 @@ def sampled(
 
 def _sample(query: BoundQuery, plan: TreePlan, some: EventBatch, strings: StringPool) -> Sample:
     taken = [node.scan for node in walk(plan.root) if isinstance(node, LeafNode | GroupNode)]
-    negated = [absence.scan for absence in plan.absences]
+    negated = [scan for absence in plan.absences for scan in absence.scans]
     members = {}
     for scans, among in ((taken, some.partition >= 0), (negated, None)):
         scan_bits = scan([(each.component, each.mask) for each in scans], some.columns, strings, among)

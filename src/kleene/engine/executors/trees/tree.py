@@ -6,6 +6,7 @@ from kleene.engine.executors.trees.closures import ClosureStep
 from kleene.engine.executors.trees.conditions import conditions
 from kleene.engine.executors.trees.joins import JoinOperator
 from kleene.engine.executors.trees.leaves import KleeneLeaf, LeafOperator, is_kleene
+from kleene.engine.executors.trees.negated_pairs import ForbiddingPairs
 from kleene.engine.executors.trees.negations import Forbidding
 from kleene.engine.executors.trees.operators import Above, ClassEvents, Operator, Setting, Step, Union, kept_by
 from kleene.engine.executors.trees.records import ListPool, NamedRecords
@@ -51,11 +52,15 @@ class OperatorTree:
                 return Above(node, self._operator(node.child), self._step(node), self._setting)
 
     def _step(self, node: GroupNode | NegNode) -> Step:
-        step: Step = (
-            ClosureStep(node, self._setting) if isinstance(node, GroupNode) else Forbidding(node.absence, self._setting)
-        )
-        self._takers[step.candidates.component.variable] = step.candidates
+        step = self._new_step(node)
+        self._takers |= {taker.component.variable: taker for taker in step.takers}
         return step
+
+    def _new_step(self, node: GroupNode | NegNode) -> Step:
+        if isinstance(node, GroupNode):
+            return ClosureStep(node, self._setting)
+        pair = node.absence.scan.component.preceded_by is not None
+        return (ForbiddingPairs if pair else Forbidding)(node.absence, self._setting)
 
     # Rounds
 
