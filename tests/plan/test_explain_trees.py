@@ -102,7 +102,7 @@ def test_equalities_of_typed_columns_are_looked_up() -> None:
         ),
         (
             "PATTERN A a & B+ b WITHIN 5",
-            "tree       KSEQ b: all of B, anywhere within the window; waits until the window has closed",
+            "tree       KSEQ b: all of B, around a within the window; waits until the window has closed",
         ),
         ("PATTERN SEQ(A a, B b & C? c)", "alternative 1 of 2: SEQ(A a, B b & C c)"),
         ("PATTERN SEQ(A a, B b & C? c)", "alternative 2 of 2: SEQ(A a, B b)"),
