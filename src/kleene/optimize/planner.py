@@ -42,8 +42,12 @@ def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: 
     usual = check(_lines(query, settings, ExecutorKind.AUTOMATON if wanted is ExecutorKind.AUTOMATON else None))
     if statistics is None or wanted is not None or not may_be_trees(query, settings):
         return usual
-    on_runs = _lines(query, settings, ExecutorKind.AUTOMATON)
-    return check(cheapest([usual, on_runs], trees(query, settings, known), known))
+    return check(cheapest(line_plans(query, settings), trees(query, settings, known), known))
+
+
+def line_plans(query: BoundQuery, settings: Settings) -> list[Plan]:
+    """The plans of a line on the executors of lines: on those that suit it, and on the automaton alone."""
+    return [_lines(query, settings, None), _lines(query, settings, ExecutorKind.AUTOMATON)]
 
 
 def may_be_trees(query: BoundQuery, settings: Settings) -> bool:
