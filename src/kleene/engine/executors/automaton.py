@@ -15,7 +15,7 @@ from kleene.engine.executors.contract import CompletedRuns, Completions, Executo
 from kleene.engine.executors.drops import Drop, Drops
 from kleene.engine.executors.linking import groups, link
 from kleene.engine.executors.machine import FIRST_ROOM, machine_of, no_runs
-from kleene.engine.executors.negation import CandidateMatches, NegatedEvents
+from kleene.engine.executors.negation import CandidateMatches, NegatedEvents, equal_values
 from kleene.engine.executors.windows import Closing
 from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
@@ -226,9 +226,11 @@ class AutomatonExecutor(Executor):
         return absence.after == len(self.plan.states) - 1
 
     def _negated_events(self, absence: Absence) -> NegatedEvents:
-        program = compile_clauses(absence.conditions, self._state.layout)
-        stack = room(program.depth + 1)
-        return NegatedEvents(EventTest(link(program, self._strings), kernel.NEGATED), stack, keyed=absence.keyed)
+        layout = self._state.layout
+        program = compile_clauses(absence.conditions, layout)
+        test, stack = EventTest(link(program, self._strings), kernel.NEGATED), room(program.depth + 1)
+        equalities = equal_values(absence.conditions, absence.scan.component.variable, layout)
+        return NegatedEvents(test, stack, equalities, keyed=absence.keyed)
 
     def _suspects(self, nodes: Ints, time: Timeline) -> CandidateMatches:
         runs = self._runs

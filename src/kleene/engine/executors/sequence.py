@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kleene.codegen.expression import compile_clauses
 from kleene.engine.executors.contract import Completions, Executor, ExecutorContext
 from kleene.engine.executors.linking import groups, link
-from kleene.engine.executors.negation import CandidateMatches, NegatedEvents
+from kleene.engine.executors.negation import CandidateMatches, NegatedEvents, equal_values
 from kleene.engine.executors.programs import depth_of, joined
 from kleene.engine.executors.windows import Closing, within
 from kleene.engine.intake.bits import Bits, scan
@@ -85,10 +85,11 @@ class SequenceExecutor(Executor):
         return Layout(slots, self._columns)
 
     def _negated_events(self, absence: Absence) -> NegatedEvents:
-        program = compile_clauses(absence.conditions, self._layout(absence.scan.component.variable))
-        length = len(self.plan.scans)
+        variable = absence.scan.component.variable
+        layout, length = self._layout(variable), len(self.plan.scans)
+        program = compile_clauses(absence.conditions, layout)
         test, stack = EventTest(link(program, self._strings), length + 1), room(program.depth + 1)
-        return NegatedEvents(test, stack, keyed=absence.keyed)
+        return NegatedEvents(test, stack, equal_values(absence.conditions, variable, layout), keyed=absence.keyed)
 
     # Events
 
