@@ -136,8 +136,12 @@ class EngineState:
         arrived, _ = self.arrived(table, 0)
         better = None
         if self._planning is not None and len(arrived.end):
-            better = self._planning.first_plan(arrived, self._layout, self.strings)
+            better = self._planning.first_plan(_by_key(arrived, self._routed(arrived)), self._layout, self.strings)
         return better or self.plan
+
+    def _routed(self, arrived: EventBatch) -> dict[tuple[str, ...], Ints]:
+        """By key that is not the partition's: the codes of events."""
+        return {key: coder.codes(arrived.rows) for key, (coder, _) in self._routing.items()}
 
     def take_in(self, arrived: EventBatch, *, whole: bool = False, replaying: bool = False) -> None:
         """Hold events, and let every executor see them.
@@ -147,12 +151,12 @@ class EngineState:
         whole       leave none out
         replaying   the executors stay as they are
         """
-        in_partition = arrived.partition >= 0
+        in_partition, routed = arrived.partition >= 0, self._routed(arrived)
         if self._planning is not None and not self.store.size and len(in_partition):
-            better = self._planning.first_plan(arrived, self._layout, self.strings)
+            better = self._planning.first_plan(_by_key(arrived, routed), self._layout, self.strings)
             if better is not None:
                 self._begin(better)
-        routed = {key: coder.codes(arrived.rows) for key, (coder, _) in self._routing.items()}
+                routed = self._routed(arrived)
         # Of a key that equalities make, NULL is in no match.
         has_key = {key: in_partition & (codes >= 0) for key, codes in routed.items()}
         bits = [executor.bits(arrived.columns, has_key.get(executor.key, in_partition)) for executor in self.executors]
@@ -243,7 +247,9 @@ class EngineState:
             return None
 
         def latest(number: int) -> EventBatch:
-            return store.events_between(max(0, until - number), until, self._query.schema, self.strings)
+            first = max(0, until - number)
+            some = store.events_between(first, until, self._query.schema, self.strings)
+            return _by_key(some, {key: codes.array[first:until] for key, (_, codes) in self._routing.items()})
 
         return planning.better_plan(self.plan, self.executors, self._events_taken, latest, self._layout, self.strings)
 
@@ -514,6 +520,11 @@ class EngineState:
         routing = sum(coder.nbytes + codes.nbytes for coder, codes in self._routing.values())
         parts = (self.store, self._intake, self.strings, self._selection)
         return sum(part.nbytes for part in parts) + executors + routing
+
+
+def _by_key(events: EventBatch, routed: Mapping[tuple[str, ...], Ints]) -> EventBatch:
+    """Events with the key that executors divide them by, whether brackets or equalities make it, as their partition."""
+    return replace(events, partition=next(iter(routed.values()))) if routed else events
 
 
 def _by_variable(counts: Iterable[ComponentCounts]) -> Mapping[str, ComponentCounts]:
