@@ -50,6 +50,7 @@ _WORTH_IT = 1 << 16
 _WORTH_IT_BYTES = 1 << 27
 # The factor by which memory must grow before the needed events are looked for again.
 _GROWTH = 1.25
+_Routed = dict[tuple[str, ...], Ints]
 # What a key takes at most: in the tables of keys, and in those of executors.
 _KEY_BYTES = 128
 # Beyond every position of an event.
@@ -84,6 +85,8 @@ class EngineState:
         self.store = EventStore(columns, self._empty, query.schema)
         self._intake = Intake(query, self._columns, self.strings)
         self._layout = columns.columns
+        # By key that is not the partition's: its codes, and [event] the code of each.
+        self._routing: dict[tuple[str, ...], tuple[KeyCoder, Growing]] = {}
         self._begin(plan)
         # The events taken in, how many of them before the executors last changed, and how often they did.
         self._events_taken = self._events_before = self._changes = 0
@@ -100,10 +103,11 @@ class EngineState:
         self._plan = plan
         if self._planning is not None:
             self._planning.forget_adapters()
+        keys = dict.fromkeys(alternative.key for alternative in plan.alternatives)
         self._routing = {
-            alternative.key: (KeyCoder(alternative.key, self.strings), Growing(np.zeros(0, np.int64)))
-            for alternative in plan.alternatives
-            if alternative.key != self._query.partition
+            key: self._routing.get(key) or (KeyCoder(key, self.strings), Growing(np.zeros(0, np.int64)))
+            for key in keys
+            if key != self._query.partition
         }
         self.executors = [self._executor(number, alternative) for number, alternative in enumerate(plan.alternatives)]
 
@@ -139,9 +143,12 @@ class EngineState:
             better = self._planning.first_plan(_by_key(arrived, self._routed(arrived)), self._layout, self.strings)
         return better or self.plan
 
-    def _routed(self, arrived: EventBatch) -> dict[tuple[str, ...], Ints]:
-        """By key that is not the partition's: the codes of events."""
-        return {key: coder.codes(arrived.rows) for key, (coder, _) in self._routing.items()}
+    def _routed(self, arrived: EventBatch, known: Mapping[tuple[str, ...], Ints] | None = None) -> _Routed:
+        """By key that is not the partition's: the codes of events, some of which may be known."""
+        known = known or {}
+        return {
+            key: known[key] if key in known else coder.codes(arrived.rows) for key, (coder, _) in self._routing.items()
+        }
 
     def take_in(self, arrived: EventBatch, *, whole: bool = False, replaying: bool = False) -> None:
         """Hold events, and let every executor see them.
@@ -156,7 +163,7 @@ class EngineState:
             better = self._planning.first_plan(_by_key(arrived, routed), self._layout, self.strings)
             if better is not None:
                 self._begin(better)
-                routed = self._routed(arrived)
+                routed = self._routed(arrived, routed)
         # Of a key that equalities make, NULL is in no match.
         has_key = {key: in_partition & (codes >= 0) for key, codes in routed.items()}
         bits = [executor.bits(arrived.columns, has_key.get(executor.key, in_partition)) for executor in self.executors]
@@ -272,7 +279,8 @@ class EngineState:
         needed[numbers[numbers < until]] = True
         self._begin(plan)
         for coder, codes in self._routing.values():
-            codes.append(coder.codes(store.rows))
+            if not codes.size:
+                codes.append(coder.codes(store.rows))
         for executor, bits in zip(self.executors, self._bits(0, until), strict=True):
             executor.advance(store, 0, bits.among(needed), self._time(executor), self._keys(executor))
         with self._accounts.without_failing():
@@ -522,7 +530,7 @@ class EngineState:
         return sum(part.nbytes for part in parts) + executors + routing
 
 
-def _by_key(events: EventBatch, routed: Mapping[tuple[str, ...], Ints]) -> EventBatch:
+def _by_key(events: EventBatch, routed: _Routed) -> EventBatch:
     """Events with the key that executors divide them by, whether brackets or equalities make it, as their partition."""
     return replace(events, partition=next(iter(routed.values()))) if routed else events
 
