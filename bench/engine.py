@@ -19,6 +19,7 @@ from bench.cold_start import first_match, light_check
 from bench.measure import Verdict, header
 from bench.memory import memory
 from bench.sequence_goals import joins, windows
+from bench.spelled_out import spelled_out
 
 EVENTS = 1_000_000
 
@@ -27,6 +28,7 @@ PARTS: dict[str, Callable[[int], list[Verdict]]] = {
     "joins": joins,
     "windows": windows,
     "closures": closures,
+    "spelled": lambda events: spelled_out(events // 5),
     "cold": lambda events: [*first_match(), light_check()],
     "memory": lambda events: memory(),
     "ablations": lambda events: ablations(events // 5),

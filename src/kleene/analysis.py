@@ -48,11 +48,19 @@ class Analysis:
     # By alternative: what a tree measured, and rows of counts to show beside the plan.
     measured: Sequence[Measured | None] | None = None
     counted: Sequence[Sequence[Row]] = field(default=())
+    # How often another executor took over.
+    executor_changes: int = 0
 
     @property
     def lines(self) -> list[str]:
         """The number of matches and of events, and the time, as lines of text."""
-        return _summary(self.matches, self.events, self.seconds)
+        lines = _summary(self.matches, self.events, self.seconds)
+        if self.executor_changes:
+            times = "once" if self.executor_changes == 1 else f"{self.executor_changes:,} times"
+            lines.append(
+                f"Another executor took over {times}: the plan is the last, and counts of runs are since then."
+            )
+        return lines
 
 
 def counting_run(query: BoundQuery, table: pa.Table, settings: Settings) -> Engine:
@@ -193,7 +201,16 @@ def analyzed(query: BoundQuery, settings: Settings, table: pa.Table) -> Analysis
     # Without events there are no executors, and no counts.
     counts = statistics.components or ((),) * len(plan.alternatives)
     rows = [_rows(alternative, known) for alternative, known in zip(plan.alternatives, counts, strict=True)]
-    return Analysis(plan, statistics.rows - statistics.bad, statistics.matches, seconds, engine.measured, rows)
+    of_trees = sum(measured.changes for measured in engine.measured if measured is not None)
+    return Analysis(
+        plan,
+        statistics.rows - statistics.bad,
+        statistics.matches,
+        seconds,
+        engine.measured,
+        rows,
+        statistics.plan_changes - of_trees,
+    )
 
 
 def _rows(alternative: Alternative, counts: Sequence[ComponentCounts]) -> list[Row]:

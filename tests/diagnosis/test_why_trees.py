@@ -76,7 +76,7 @@ def test_components_and_joins_are_counted() -> None:
         ),
         (
             "PATTERN A a & D+ d WITHIN 2",
-            "nothing was made by KSEQ(a, d): no record has D anywhere within the window",
+            "nothing was made by KSEQ(a, d): no record has D around a within the window",
         ),
         ("PATTERN A+ a[] & B b WHERE a[1].x > 40", "nothing was made of a: no list of its events has `a[1].x > 40`"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from kleene.engine.output.matches import Matches
 from kleene.engine.state.statistics import ComponentCounts
 from kleene.engine.state.store import EventStore
 from kleene.kernels.timeline import Timeline
+from kleene.plan.costs import Measured
 from kleene.plan.physical import Plan, SequencePlan
 
 QUERY = "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10"
@@ -69,8 +71,8 @@ class ToyExecutor(Executor):
     def counts(self) -> tuple[ComponentCounts, ...]:
         return (ComponentCounts("a", self._seen, self._seen),)
 
-    def count_from(self, before: ToyExecutor | None) -> None:
-        self._seen = 0 if before is None else before._seen
+    def count_from(self, counts: Mapping[str, ComponentCounts], measured: Measured | None) -> None:
+        self._seen = counts["a"].seen
 
     @property
     def runs(self) -> int:

@@ -136,12 +136,21 @@ def test_a_rate_is_that_of_the_scan_or_that_of_the_class_and_its_conditions() ->
 def test_merged_is_a_weighted_average_of_what_both_know() -> None:
     older = Statistics({"a": 10.0, "b": 4.0}, {"p": 0.5}, {"n": 100.0}, keys=2.0, sampled=10)
     newer = Statistics({"a": 20.0, "c": 6.0}, {"p": 0.1}, {}, keys=4.0, sampled=5)
-    both = merged(older, newer, 0.25)
+    both = merged(older, newer, 0.25, 5.0)
     assert both.rates == {"a": 12.5, "b": 4.0, "c": 6.0}
     assert both.selectivities == pytest.approx({"p": 0.4})
     assert both.cardinalities == {"n": 100.0}
     assert (both.keys, both.sampled) == (2.5, 15)
-    assert merged(Statistics(), newer, 0.25) == newer
+    assert merged(Statistics(), newer, 0.25, 5.0) == newer
+
+
+def test_merged_begins_anew_where_a_value_has_changed_by_more_than_the_threshold() -> None:
+    older = Statistics({"a": 10.0, "b": 10.0}, {"p": 1.0, "q": 1.0}, keys=2.0, sampled=10)
+    newer = Statistics({"a": 20.0, "b": 20.1}, {"p": 0.5, "q": 0.02}, keys=9.0, sampled=5)
+    both = merged(older, newer, 0.75, 1.0)
+    assert both.rates == {"a": 17.5, "b": 20.1}
+    assert both.selectivities == {"p": 0.625, "q": 0.02}
+    assert both.keys == 9.0
 
 
 def test_changed_is_relative_to_what_was_known() -> None:

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.engine.engine_state import EngineState, reach, selects_in_stream
-from kleene.engine.executors.trees.planning import Planning
 from kleene.engine.intake.arrivals import Arrivals
 from kleene.engine.output.outputs import EngineOutputs
+from kleene.engine.planning import Planning
 from kleene.engine.state import snapshots
 from kleene.engine.state.budget import Accounts
 from kleene.engine.state.state_contract import check_state
@@ -197,7 +197,7 @@ class Engine:
             runs=0 if state is None else sum(executor.runs for executor in state.executors),
             state_bytes=self.nbytes,
             dropped=self._accounts.dropped - self._total.dropped,
-            plan_changes=sum(known.changes for known in self.measured if known is not None) - self._total.plan_changes,
+            plan_changes=(0 if state is None else state.plan_changes) - self._total.plan_changes,
             components=() if state is None else tuple(executor.counts() for executor in state.executors),
         )
         self._total = replace(
@@ -224,7 +224,8 @@ class Engine:
         passed = None if watermark is None else self._arrivals.watermark
         outputs = state.settle_again(passed, gives=gives) if again else state.settle(passed)
         if watermark is not None:
-            self._state = state.lighter(self._arrivals.watermark)
+            self._state = state = state.lighter(self._arrivals.watermark)
+            state.adapt(self._arrivals.watermark)
             # Events that were within the budget stay within it when they are replayed in other batches.
             if not again or self.replays_by_update:
                 self._within_budget()

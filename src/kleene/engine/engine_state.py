@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.executors.contract import Executor, ExecutorContext, Resumed
+from kleene.engine.executors.contract import Completions, Executor, ExecutorContext, Resumed
 from kleene.engine.executors.drops import Drops
 from kleene.engine.executors.registry import executor_for
-from kleene.engine.executors.trees.planning import Planning
 from kleene.engine.executors.windows import Closing
+from kleene.engine.intake.bits import Bits
 from kleene.engine.intake.columns import ColumnStore, columns_read
 from kleene.engine.intake.intake import Intake
 from kleene.engine.intake.keys import KeyCoder
@@ -21,12 +23,13 @@ from kleene.engine.intake.timeline import integers
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.output.returned import check_returns
 from kleene.engine.output.selection import Selection
+from kleene.engine.planning import Planning
 from kleene.engine.state import snapshots
 from kleene.engine.state.budget import Accounts
 from kleene.engine.state.growing import Growing
 from kleene.engine.state.sizes import row_bytes
 from kleene.engine.state.state_contract import check_partitions, count_columns
-from kleene.engine.state.statistics import Alive
+from kleene.engine.state.statistics import Alive, ComponentCounts
 from kleene.engine.state.store import EventBatch, EventStore
 from kleene.frames.arrow import empty_table
 from kleene.frames.numbers import to_arrow, to_numpy
@@ -47,10 +50,13 @@ _WORTH_IT = 1 << 16
 _WORTH_IT_BYTES = 1 << 27
 # The factor by which memory must grow before the needed events are looked for again.
 _GROWTH = 1.25
+_Routed = dict[tuple[str, ...], Ints]
 # What a key takes at most: in the tables of keys, and in those of executors.
 _KEY_BYTES = 128
 # Beyond every position of an event.
 _HIGHEST = 2**62
+# Where executors may change, a batch is taken in by rounds: of at least so many events, and at most so many rounds.
+_ROUND, _MOST_ROUNDS = 16_384, 16
 
 
 class EngineState:
@@ -79,7 +85,13 @@ class EngineState:
         self.store = EventStore(columns, self._empty, query.schema)
         self._intake = Intake(query, self._columns, self.strings)
         self._layout = columns.columns
+        # By key that is not the partition's: its codes, and [event] the code of each.
+        self._routing: dict[tuple[str, ...], tuple[KeyCoder, Growing]] = {}
         self._begin(plan)
+        # The events taken in, how many of them before the executors last changed, and how often they did.
+        self._events_taken = self._events_before = self._changes = 0
+        # Completed by executors that others have replaced since the last outputs.
+        self._completed_before: list[Completions] = []
         self._late = plan.has_negated_end
         self._selection = Selection(query, settings, accounts, self.strings, late=self._late)
         changeable = sum(executor.nbytes - executor.fixed_bytes for executor in self.executors)
@@ -89,10 +101,13 @@ class EngineState:
     def _begin(self, plan: Plan) -> None:
         """Make the executors of a plan, before any event is taken in."""
         self._plan = plan
+        if self._planning is not None:
+            self._planning.forget_adapters()
+        keys = dict.fromkeys(alternative.key for alternative in plan.alternatives)
         self._routing = {
-            alternative.key: (KeyCoder(alternative.key, self.strings), Growing(np.zeros(0, np.int64)))
-            for alternative in plan.alternatives
-            if alternative.key != self._query.partition
+            key: self._routing.get(key) or (KeyCoder(key, self.strings), Growing(np.zeros(0, np.int64)))
+            for key in keys
+            if key != self._query.partition
         }
         self.executors = [self._executor(number, alternative) for number, alternative in enumerate(plan.alternatives)]
 
@@ -125,22 +140,30 @@ class EngineState:
         arrived, _ = self.arrived(table, 0)
         better = None
         if self._planning is not None and len(arrived.end):
-            better = self._planning.first_plan(arrived, self._layout, self.strings)
+            better = self._planning.first_plan(_by_key(arrived, self._routed(arrived)), self._layout, self.strings)
         return better or self.plan
 
-    def take_in(self, arrived: EventBatch, *, whole: bool = False) -> None:
+    def _routed(self, arrived: EventBatch, known: Mapping[tuple[str, ...], Ints] | None = None) -> _Routed:
+        """By key that is not the partition's: the codes of events, some of which may be known."""
+        known = known or {}
+        return {
+            key: known[key] if key in known else coder.codes(arrived.rows) for key, (coder, _) in self._routing.items()
+        }
+
+    def take_in(self, arrived: EventBatch, *, whole: bool = False, replaying: bool = False) -> None:
         """Hold events, and let every executor see them.
 
         Events that no executor can use are left out where they are many, or where a budget counts what is held.
 
-        whole   leave none out
+        whole       leave none out
+        replaying   the executors stay as they are
         """
-        in_partition = arrived.partition >= 0
+        in_partition, routed = arrived.partition >= 0, self._routed(arrived)
         if self._planning is not None and not self.store.size and len(in_partition):
-            better = self._planning.first_plan(arrived, self._layout, self.strings)
+            better = self._planning.first_plan(_by_key(arrived, routed), self._layout, self.strings)
             if better is not None:
                 self._begin(better)
-        routed = {key: coder.codes(arrived.rows) for key, (coder, _) in self._routing.items()}
+                routed = self._routed(arrived, routed)
         # Of a key that equalities make, NULL is in no match.
         has_key = {key: in_partition & (codes >= 0) for key, codes in routed.items()}
         bits = [executor.bits(arrived.columns, has_key.get(executor.key, in_partition)) for executor in self.executors]
@@ -153,12 +176,32 @@ class EngineState:
             arrived = arrived.take(places)
             bits = [executor_bits.take(places) for executor_bits in bits]
             routed = {key: codes[places] for key, codes in routed.items()}
-        begin = self.store.size
+        first = self.store.size
         self.store.append(arrived)
         for key, (_, codes) in self._routing.items():
             codes.append(routed[key])
-        for executor, executor_bits in zip(self.executors, bits, strict=True):
-            executor.advance(self.store, begin, executor_bits, self._time(executor), self._keys(executor))
+        for begin, end in self._rounds(first, replaying=replaying):
+            for executor, executor_bits in zip(self.executors, bits, strict=True):
+                some = executor_bits.between(begin - first, end - first)
+                executor.advance(self.store, begin, some, self._time(executor), self._keys(executor))
+            self._events_taken += end - begin
+            better = self._better_plan(end) if end < self.store.size else None
+            if better is not None:
+                bits, first = self._change_plan(better, end, int(self.store.end[end])), end
+
+    def _rounds(self, begin: int, *, replaying: bool) -> Iterator[tuple[int, int]]:
+        """The events from `begin` on, in rounds after which executors may change; simultaneous ones are in one."""
+        size, window = self.store.size, self._query.window
+        usual = max(_ROUND, -(-(size - begin) // _MOST_ROUNDS))
+        # Positions of the whole batch are counted already, so windows of events would close too early.
+        by_time = window is None or not window.events
+        if replaying or self._planning is None or not self._planning.may_change_executors or not by_time:
+            usual = max(size - begin, 1)
+        ends = self.store.end[:size]
+        while begin < size:
+            last = int(np.searchsorted(ends, ends[min(begin + usual, size) - 1], side="right"))
+            yield begin, last
+            begin = last
 
     def _keys(self, executor: Executor) -> int:
         coder = self._intake.partitions if executor.key == self._query.partition else self._routing[executor.key][0]
@@ -192,6 +235,79 @@ class EngineState:
         """The partitions in which matches must not overlap: under strict contiguity the whole stream is one."""
         return np.zeros(len(partition), np.int64) if selects_in_stream(self._query) else partition
 
+    # Other executors
+
+    def adapt(self, watermark: int | None) -> None:
+        """After a batch whose outputs were given: go on with other executors, where these cost less."""
+        better = self._better_plan(self.store.size, watermark)
+        if better is not None:
+            self._change_plan(better, self.store.size, watermark)
+
+    def _better_plan(self, until: int, watermark: int | None = None) -> Plan | None:
+        """A plan on other executors for the events from `until` on, if it pays; None: they stay."""
+        planning, store = self._planning, self.store
+        if planning is None or not planning.is_due(self.executors, self._events_taken):
+            return None
+        watermark = int(store.end[until]) if until < store.size else watermark
+        # A change costs as much as the events that are offered again.
+        if 2 * (self._events_taken - self._events_before) < len(self.needed(watermark)) - (store.size - until):
+            return None
+
+        def latest(number: int) -> EventBatch:
+            first = max(0, until - number)
+            some = store.events_between(first, until, self._query.schema, self.strings)
+            return _by_key(some, {key: codes.array[first:until] for key, (_, codes) in self._routing.items()})
+
+        return planning.better_plan(self.plan, self.executors, self._events_taken, latest, self._layout, self.strings)
+
+    def _change_plan(self, plan: Plan, until: int, watermark: int | None) -> list[Bits]:
+        """Go on with another plan after the events up to `until`; the bits of the events after them.
+
+        Its executors are made of the events that are still needed; what these complete was given before, or is kept
+        for the next outputs.
+        """
+        store, closing = self.store, self._closing(watermark)
+        self._completed_before += [
+            executor.settle(store, self._time(executor), self._keys(executor), closing) for executor in self.executors
+        ]
+        # Executors differ in what becomes of an event, not in which events they see.
+        seen = [count for executor in self.executors for count in executor.counts()]
+        counts = _by_variable(ComponentCounts(count.variable, count.seen, count.passed) for count in seen)
+        self._changes = self.plan_changes + 1
+        numbers = self.needed(watermark)
+        needed = np.zeros(until, np.bool_)
+        needed[numbers[numbers < until]] = True
+        self._begin(plan)
+        for coder, codes in self._routing.values():
+            if not codes.size:
+                codes.append(coder.codes(store.rows))
+        for executor, bits in zip(self.executors, self._bits(0, until), strict=True):
+            executor.advance(store, 0, bits.among(needed), self._time(executor), self._keys(executor))
+        with self._accounts.without_failing():
+            for executor in self.executors:
+                if not self._forgets(executor):
+                    executor.settle(store, self._time(executor), self._keys(executor), closing)
+        later = self._bits(until, store.size)
+        for executor in self.executors:
+            executor.count_from(counts, None)
+        self._events_before = self._events_taken
+        if self._planning is not None:
+            self._planning.begin(self.executors, self._events_taken)
+        return later
+
+    def _bits(self, first: int, last: int) -> list[Bits]:
+        """By executor: the components that held events could stand for."""
+        events = self.store.events_between(first, last, self._query.schema, self.strings)
+        in_partition = events.partition >= 0
+        has_key = {key: in_partition & (codes.array[first:last] >= 0) for key, (_, codes) in self._routing.items()}
+        return [executor.bits(events.columns, has_key.get(executor.key, in_partition)) for executor in self.executors]
+
+    @property
+    def plan_changes(self) -> int:
+        """How often a better plan took over, on the same executor or on another."""
+        of_trees = sum(executor.measured.changes for executor in self.executors if executor.measured is not None)
+        return self._changes + of_trees
+
     # Results out
 
     def settle(self, watermark: int | None, *, replaying: bool = False) -> EngineOutputs:
@@ -204,6 +320,8 @@ class EngineState:
                 executor.settle(self.store, self._time(executor), self._keys(executor), closing)
                 for executor in settling
             ]
+        completions = [*self._completed_before, *completions]
+        self._completed_before = []
         return self._selection.outputs(self.store, settling, completions, time, closing, replaying=replaying)
 
     def settle_again(self, watermark: int | None, *, gives: bool) -> EngineOutputs:
@@ -343,7 +461,11 @@ class EngineState:
         fresh = EngineState(self._query, self.plan, self._settings, self._accounts, self._empty, planning)
         fresh.restore(self.saved(numbers), watermark, own=True)
         for executor, before in zip(fresh.executors, self.executors, strict=True):
-            executor.count_from(before)
+            executor.count_from(_by_variable(before.counts()), before.measured)
+        fresh._changes, fresh._events_before = self._changes, self._events_before
+        fresh._events_taken = self._events_taken
+        if planning is not None:
+            planning.begin(fresh.executors, fresh._events_taken)
         return fresh
 
     def saved(self, numbers: Ints) -> snapshots.HeldEvents:
@@ -393,10 +515,10 @@ class EngineState:
             executor.resume(Resumed(frontier, dropped))
         arrived = EventBatch(rows, columns, partition, start, end, **self.store.restored(known))
         # Drops refer to events by their places in the store, so none may be left out.
-        self.take_in(arrived, whole=any(map(len, drops)))
+        self.take_in(arrived, whole=any(map(len, drops)), replaying=True)
         self.settle(watermark, replaying=True)
         for executor in self.executors:
-            executor.count_from(None)
+            executor.count_from(_by_variable(()), None)
         self._bytes_when_made = self._bytes_looked_at = self.nbytes
 
     @property
@@ -406,6 +528,16 @@ class EngineState:
         routing = sum(coder.nbytes + codes.nbytes for coder, codes in self._routing.values())
         parts = (self.store, self._intake, self.strings, self._selection)
         return sum(part.nbytes for part in parts) + executors + routing
+
+
+def _by_key(events: EventBatch, routed: _Routed) -> EventBatch:
+    """Events with the key that executors divide them by, whether brackets or equalities make it, as their partition."""
+    return replace(events, partition=next(iter(routed.values()))) if routed else events
+
+
+def _by_variable(counts: Iterable[ComponentCounts]) -> Mapping[str, ComponentCounts]:
+    """Counts by variable; of others, zeros."""
+    return defaultdict(lambda: ComponentCounts(""), {count.variable: count for count in counts})
 
 
 def reach(window: Window, plan: Plan) -> int:

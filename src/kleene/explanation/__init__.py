@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from kleene.analysis import Analysis
 
-# How many events are looked at for a plan that is only shown.
-_LOOKED_AT = 65_536
-
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
@@ -128,7 +125,7 @@ def given_events(query: AnyQuery, events: Any, schema: Schema) -> tuple[pa.Schem
 
 
 def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> Plan:
-    """The plan for these events; a sample of them decides where it depends on data."""
+    """The plan that a run over these events begins with; a sample of them decides where it depends on data."""
     plan = plan_query(query, settings)
     if table is None or not table.num_rows or plan.why_on_reference is not None:
         return plan
@@ -136,10 +133,8 @@ def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> P
     from kleene.engine.readiness import when_ready
     from kleene.plan.program import NotCompilable
 
-    first = max(0, (table.num_rows - _LOOKED_AT) // 2)
-    sample = table.slice(first, _LOOKED_AT)
     with suppress(NotCompilable):
-        return when_ready(lambda: Engine(query, settings).planned_for(sample), sample.num_rows, plan)
+        return when_ready(lambda: Engine(query, settings).planned_for(table), table.num_rows, plan)
     return plan
 
 

@@ -19,7 +19,7 @@ from kleene.pattern.query import BoundQuery
 from kleene.plan.costs import Costed
 from kleene.plan.physical import AutomatonPlan, Plan, SequencePlan
 from kleene.plan.settings import Settings
-from kleene.plan.trees import TreePlan
+from kleene.plan.trees import Alternative, TreePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,7 @@ def trees(query: BoundQuery, settings: Settings, statistics: Statistics) -> Plan
 
 def cheapest(lines: list[Plan], as_trees: Plan | None, statistics: Statistics) -> Plan:
     """The plan that costs least, with the cost of the next best; of plans that cost the same, the first."""
-    costed_lines = [
-        (plan, [_cost_of_line(plan, number, statistics) for number in range(len(plan.alternatives))]) for plan in lines
-    ]
+    costed_lines = [(plan, [_cost(plan.query, each, statistics) for each in plan.alternatives]) for plan in lines]
     ranked = [(sum(costs), plan, [Costed(cost) for cost in costs]) for plan, costs in costed_lines]
     if as_trees is not None:
         ranked.append((sum(cost.total for cost in as_trees.costs), as_trees, list(as_trees.costs)))
@@ -92,7 +90,13 @@ def cheapest(lines: list[Plan], as_trees: Plan | None, statistics: Statistics) -
     return replace(plan, costs=tuple(costs))
 
 
-def _cost_of_line(plan: Plan, number: int, statistics: Statistics) -> float:
-    alternative = plan.alternatives[number]
-    assert isinstance(alternative, SequencePlan | AutomatonPlan), "a line is no tree"
-    return cost_of_line(plan.query, alternative, statistics)
+def total_cost(plan: Plan, statistics: Statistics) -> float:
+    """The cost of one window of events, whatever runs the alternatives of a plan."""
+    return sum(_cost(plan.query, alternative, statistics) for alternative in plan.alternatives)
+
+
+def _cost(query: BoundQuery, alternative: Alternative, statistics: Statistics) -> float:
+    if isinstance(alternative, TreePlan):
+        return cost_of(query, alternative, statistics).total
+    assert isinstance(alternative, SequencePlan | AutomatonPlan), "the reference evaluator has no costs"
+    return cost_of_line(query, alternative, statistics)

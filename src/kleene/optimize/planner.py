@@ -11,11 +11,14 @@ from kleene.optimize.choosing import cheapest, trees
 from kleene.optimize.rules import LINE_RULES, LinePlan
 from kleene.optimize.statistics import Statistics
 from kleene.optimize.trees.building import MOST_COMPONENTS, why_not_trees
+from kleene.optimize.trees.placing import is_lookup
 from kleene.pattern.conditions import LinearPattern, applicable, assign_edges
-from kleene.pattern.expressions import Aggregate, Agrees, references
+from kleene.pattern.expressions import Aggregate, Agrees, references, variables
+from kleene.pattern.links import key_of
 from kleene.pattern.nodes import ComponentKind, Pattern, components
 from kleene.pattern.query import BoundQuery
 from kleene.plan.check import check
+from kleene.plan.implied import implied_by_key
 from kleene.plan.physical import Absence, AutomatonPlan, Edge, Plan, Scan, SequencePlan, StatePlan
 from kleene.plan.settings import Budget, ExecutorKind, Policy, Settings
 
@@ -44,19 +47,34 @@ def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: 
     usual = check(_lines(query, settings, ExecutorKind.AUTOMATON if wanted is ExecutorKind.AUTOMATON else None))
     if statistics is None or wanted is not None or not may_be_trees(query, settings):
         return usual
-    on_runs = _lines(query, settings, ExecutorKind.AUTOMATON)
-    return check(cheapest([usual, on_runs], trees(query, settings, known), known))
+    return check(cheapest(line_plans(query, settings), trees(query, settings, known), known))
+
+
+def line_plans(query: BoundQuery, settings: Settings) -> list[Plan]:
+    """The plans of a line on the executors of lines: on those that suit it, and on the automaton alone."""
+    return [_lines(query, settings, None), _lines(query, settings, ExecutorKind.AUTOMATON)]
 
 
 def may_be_trees(query: BoundQuery, settings: Settings) -> bool:
-    """Whether a line could cost less as a tree: several joins can be ordered, or a negation be pushed down."""
+    """Whether a line could cost less as a tree.
+
+    Several joins can be ordered, a negation be pushed down, or events be looked up by an equality that makes no key.
+    """
     if query.output is not OutputMode.ALL or settings.budget.policy is not Policy.FAIL:
         return False
     if len(query.alternatives) > _FEW or any(each.kind is ComponentKind.KLEENE for each in query.positives):
         return False
     listed = [list(components(pattern)) for pattern in query.alternatives]
-    long = any(len(each) > 2 and sum(not component.negated for component in each) > 1 for each in listed)
-    return long and why_not_trees(query) is None
+    several = [each for each in listed if sum(not component.negated for component in each) > 1]
+    long = any(len(each) > 2 for each in several)
+    return bool(several) and (long or _looks_up(query)) and why_not_trees(query) is None
+
+
+def _looks_up(query: BoundQuery) -> bool:
+    """Whether a tree finds events by their values, where stacks and automaton try each."""
+    present, key = {component.variable: component for component in query.positives}, key_of(query)
+    clauses = [clause for clause in query.conditions.positive if len(variables(clause)) > 1]
+    return any(is_lookup(clause, present, query.schema) and not implied_by_key(clause, key) for clause in clauses)
 
 
 def _lines(query: BoundQuery, settings: Settings, executor: ExecutorKind | None) -> Plan:

@@ -53,11 +53,18 @@ class Statistics:
     sampled: int = 0
 
 
-def merged(older: Statistics, newer: Statistics, weight: float) -> Statistics:
-    """The windowed average (§5.3): the newer counts for `weight`, the older for the rest; what only one knows stays."""
+def merged(older: Statistics, newer: Statistics, weight: float, threshold: float) -> Statistics:
+    """The windowed average (§5.3): the newer counts for `weight`, the older for the rest; what only one knows stays.
+
+    A value that is more than 1 + `threshold` times another than before is the first of a new phase: an average of
+    both, which is true of neither, would have the stream planned for what it never was.
+    """
+
+    def average(old: float, new: float) -> float:
+        return new if _differs(old, new, threshold) else (1 - weight) * old + weight * new
 
     def averaged(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
-        both = {name: (1 - weight) * old[name] + weight * value for name, value in new.items() if name in old}
+        both = {name: average(old[name], value) for name, value in new.items() if name in old}
         return {**old, **new, **both}
 
     if not older.sampled:
@@ -65,7 +72,7 @@ def merged(older: Statistics, newer: Statistics, weight: float) -> Statistics:
     elif not newer.sampled:
         keys = older.keys
     else:
-        keys = (1 - weight) * older.keys + weight * newer.keys
+        keys = average(older.keys, newer.keys)
     return Statistics(
         averaged(older.rates, newer.rates),
         averaged(older.selectivities, newer.selectivities),

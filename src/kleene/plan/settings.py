@@ -74,7 +74,7 @@ class ExecutorKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Adapting:
-    """When a tree plan is changed while it runs (ZStream §5.3)."""
+    """When a plan is changed while it runs (ZStream §5.3): for another tree, or for another executor of a line."""
 
     on: bool = True
     # By how much a statistic must have changed, up or down, from what the plan was made for, to search again: t. 1.0 is

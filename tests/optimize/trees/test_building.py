@@ -92,7 +92,7 @@ def listed(clauses: tuple[Clause, ...], marks: str = "{}") -> str:
         # Equalities that a join can look up.
         ("A a ; B b WHERE a.x = b.x AND b.s = a.s", "(a ; b)[a.x = b.x, b.s = a.s]"),
         ("A a & B b WHERE a.x = b.x", "(a & b)[a.x = b.x]"),
-        ("A a ; B b WHERE a.x = b.y", "(a ; b){a.x = b.y}"),
+        ("A a ; B b WHERE a.x = b.y", "(a ; b)[a.x = b.y]"),
         ("A a ; B b WHERE a.d = b.d", "(a ; b){a.d = b.d}"),
         ("A a ; B b WHERE a.x = b.x + 1", "(a ; b){a.x = b.x + 1}"),
         ("A a ; B b WHERE a.x = b.x OR a.s = b.s", "(a ; b){a.x = b.x OR a.s = b.s}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from kleene.engine.executors.contract import CompletedRuns, Completions, Executo
 from kleene.engine.executors.drops import Drop, Drops
 from kleene.engine.executors.linking import groups, link
 from kleene.engine.executors.machine import FIRST_ROOM, machine_of, no_runs
-from kleene.engine.executors.negation import CandidateMatches, NegatedEvents
+from kleene.engine.executors.negation import CandidateMatches, NegatedEvents, equal_values
 from kleene.engine.executors.windows import Closing
 from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
@@ -30,6 +31,7 @@ from kleene.kernels.expression import EventColumns, EventTest, Groups, Ints, Pro
 from kleene.kernels.negation import OPEN
 from kleene.kernels.timeline import EventBits, Timeline
 from kleene.pattern.nodes import ComponentKind
+from kleene.plan.costs import Measured
 from kleene.plan.physical import Absence, AutomatonPlan, StatePlan
 
 Flags = npt.NDArray[np.bool_]
@@ -93,10 +95,11 @@ class AutomatonExecutor(Executor):
         return state.component.kind is ComponentKind.KLEENE
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
-        """Offer the store's events from `begin` on; `keys` is the number of partitions."""
+        """Offer the store's events from `begin` on, as many as there are bits; `keys` is the number of partitions."""
+        end = begin + len(bits.begins)
         for place, negated in self._negated.items():
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
-        self._make_room(bits, keys, int(time.partitions[begin : store.size].max(initial=0)) + 1)
+        self._make_room(bits, keys, int(time.partitions[begin:end].max(initial=0)) + 1)
         event_bits = EventBits(begin, bits.begins, bits.takes, bits.absents)
         texts = self._strings.arrays()
         drops = self._drops.after(begin)
@@ -104,12 +107,12 @@ class AutomatonExecutor(Executor):
         while True:
             if drops and drops[0].event == at:
                 self._drop_again(drops.pop(0), time)
-            until = drops[0].event if drops else store.size
+            until = drops[0].event if drops else end
             scope = ProgramScope(store.events, texts, self._bindings, self._groups, self._stack)
             at = advance(at, until, event_bits, time, self._machine, scope, self._runs)
             status = int(self._runs.sizes[kernel.STATUS])
             if status == kernel.DONE:
-                if at == store.size:
+                if at == end:
                     break
                 continue
             if status == kernel.TOO_MANY_RUNS:
@@ -223,9 +226,11 @@ class AutomatonExecutor(Executor):
         return absence.after == len(self.plan.states) - 1
 
     def _negated_events(self, absence: Absence) -> NegatedEvents:
-        program = compile_clauses(absence.conditions, self._state.layout)
-        stack = room(program.depth + 1)
-        return NegatedEvents(EventTest(link(program, self._strings), kernel.NEGATED), stack, keyed=absence.keyed)
+        layout = self._state.layout
+        program = compile_clauses(absence.conditions, layout)
+        test, stack = EventTest(link(program, self._strings), kernel.NEGATED), room(program.depth + 1)
+        equalities = equal_values(absence.conditions, absence.scan.component.variable, layout)
+        return NegatedEvents(test, stack, equalities, keyed=absence.keyed)
 
     def _suspects(self, nodes: Ints, time: Timeline) -> CandidateMatches:
         runs = self._runs
@@ -290,10 +295,17 @@ class AutomatonExecutor(Executor):
             for number, state in enumerate(self.plan.states)
         )
 
-    def count_from(self, before: AutomatonExecutor | None) -> None:
-        """Take over the counts of the executor that this one replaces; None: start from zero."""
-        self._seen[:] = 0 if before is None else before._seen
-        self._runs.counts[:] = 0 if before is None else before._runs.counts
+    def count_from(self, counts: Mapping[str, ComponentCounts], measured: Measured | None) -> None:
+        of_states = [counts[state.component.variable] for state in self.plan.states]
+        self._seen[:] = np.array([(count.seen, count.passed) for count in of_states], np.int64).T
+        self._runs.counts[:] = [
+            (count.reached, count.failed, count.negated, count.expired, count.broken) for count in of_states
+        ]
+
+    @property
+    def tried(self) -> int:
+        """Runs, and events that failed a condition with one."""
+        return int(self._runs.counts[:, (kernel.REACHED, kernel.FAILED)].sum())
 
     def resume(self, known: Resumed) -> None:
         room_for = with_room(self._runs.frontier, len(known.frontier), -1)

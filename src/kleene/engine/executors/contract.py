@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +95,10 @@ class Executor(Protocol):
         """The components that each event of a batch could stand for."""
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
-        """Take in the store's events from `begin` on; `keys` is the number of partitions."""
+        """Take in the store's events from `begin` on, as many as there are bits; `keys` is the number of partitions.
+
+        The store may hold further events, which come with a later call.
+        """
 
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
         """The matches that have become certain; those with a negated end wait for their window to close."""
@@ -124,8 +127,13 @@ class Executor(Protocol):
     def counts(self) -> tuple[ComponentCounts, ...]:
         """By component: how many events it saw, and what became of them."""
 
-    def count_from(self, before: Self | None) -> None:
-        """Take over the counts of the executor that this one replaces; None: start from zero."""
+    def count_from(self, counts: Mapping[str, ComponentCounts], measured: Measured | None) -> None:
+        """Take over the counts of the executor that this one replaces, by variable; all zero: start from zero."""
+
+    @property
+    def tried(self) -> int:
+        """About how many combinations of events it has tried since it was made."""
+        return 0
 
     @property
     def measured(self) -> Measured | None:

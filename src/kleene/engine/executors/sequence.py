@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
 from kleene.codegen.expression import compile_clauses
 from kleene.engine.executors.contract import Completions, Executor, ExecutorContext
 from kleene.engine.executors.linking import groups, link
-from kleene.engine.executors.negation import CandidateMatches, NegatedEvents
+from kleene.engine.executors.negation import CandidateMatches, NegatedEvents, equal_values
 from kleene.engine.executors.programs import depth_of, joined
 from kleene.engine.executors.windows import Closing, within
 from kleene.engine.intake.bits import Bits, scan
@@ -23,6 +25,7 @@ from kleene.kernels.expression import EventTest, Ints, ProgramScope, room
 from kleene.kernels.negation import OPEN
 from kleene.kernels.timeline import EventBits, Timeline
 from kleene.pattern.expressions import Which
+from kleene.plan.costs import Measured
 from kleene.plan.layout import Layout
 from kleene.plan.physical import Absence, SequencePlan
 
@@ -61,8 +64,9 @@ class SequenceExecutor(Executor):
         self._negated = [self._negated_events(absence) for absence in plan.absences]
         self._seen = np.zeros((2, length), np.int64)
         self._stopped = 0
-        # Sequences whose end is still to be decided.
-        self._pending = np.zeros((0, length), np.int32)
+        self._constructed = 0
+        # Sequences that are still to be given, or whose end is still to be decided.
+        self._pending = [np.zeros((0, length), np.int32)]
         names = [component.variable for component in query.positives]
         self._variables = np.array([names.index(scan.component.variable) for scan in plan.scans], np.uint8)
 
@@ -81,10 +85,11 @@ class SequenceExecutor(Executor):
         return Layout(slots, self._columns)
 
     def _negated_events(self, absence: Absence) -> NegatedEvents:
-        program = compile_clauses(absence.conditions, self._layout(absence.scan.component.variable))
-        length = len(self.plan.scans)
+        variable = absence.scan.component.variable
+        layout, length = self._layout(variable), len(self.plan.scans)
+        program = compile_clauses(absence.conditions, layout)
         test, stack = EventTest(link(program, self._strings), length + 1), room(program.depth + 1)
-        return NegatedEvents(test, stack, keyed=absence.keyed)
+        return NegatedEvents(test, stack, equal_values(absence.conditions, variable, layout), keyed=absence.keyed)
 
     # Events
 
@@ -96,8 +101,8 @@ class SequenceExecutor(Executor):
         return Bits(places.bits, np.zeros(len(in_partition), np.int64), absents.bits)
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
-        """Take in the store's events from `begin` on; `keys` is the number of partitions."""
-        length = len(self.plan.scans)
+        """Take in the store's events from `begin` on, as many as there are bits; `keys` is the number of partitions."""
+        length, end = len(self.plan.scans), begin + len(bits.begins)
         for place, negated in enumerate(self._negated):
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
         self._make_room(bits.begins, keys)
@@ -111,14 +116,14 @@ class SequenceExecutor(Executor):
         )
         at = begin
         while True:
-            at = kernel.construct(at, store.size, event_bits, time, self._sequence, scope, self._stacks, out)
-            if at == store.size:
+            at = kernel.construct(at, end, event_bits, time, self._sequence, scope, self._stacks, out)
+            if at == end:
                 break
             if len(out.events) - out.number[0] > self._sequence.most:
                 self._accounts.too_many_matches(store, at)
             out = out._replace(events=with_room(out.events, 2 * len(out.events)))
-        sequences = out.events[: out.number[0]]
-        self._pending = np.concatenate([self._pending, sequences]) if len(self._pending) else sequences
+        self._pending.append(out.events[: out.number[0]])
+        self._constructed += int(out.number[0])
 
     def _make_room(self, bits: Ints, keys: int) -> None:
         """Reserve room for every instance that the events can make."""
@@ -137,12 +142,13 @@ class SequenceExecutor(Executor):
         )
 
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
-        sequences = self._pending
+        parts = [part for part in self._pending if len(part)] or self._pending[:1]
+        sequences = np.concatenate(parts) if len(parts) > 1 else parts[0]
         if self.plan.has_negated_end:
             closed = closing.closed(sequences[:, 0].astype(np.int64))
-            sequences, self._pending = sequences[closed], sequences[~closed]
+            sequences, self._pending = sequences[closed], [sequences[~closed]]
         else:
-            self._pending = sequences[:0]
+            self._pending = [sequences[:0]]
         for absence, negated in zip(self.plan.absences, self._negated, strict=True):
             survivors = ~negated.forbid(
                 self._suspects(sequences, absence, time),
@@ -183,11 +189,16 @@ class SequenceExecutor(Executor):
             for place, scan in enumerate(self.plan.scans)
         )
 
-    def count_from(self, before: SequenceExecutor | None) -> None:
-        """Take over the counts of the executor that this one replaces; None: start from zero."""
-        self._seen[:] = 0 if before is None else before._seen
-        self._stacks.counts[:] = 0 if before is None else before._stacks.counts
-        self._stopped = 0 if before is None else before._stopped
+    def count_from(self, counts: Mapping[str, ComponentCounts], measured: Measured | None) -> None:
+        of_places = [counts[scan.component.variable] for scan in self.plan.scans]
+        self._seen[:] = np.array([(count.seen, count.passed) for count in of_places], np.int64).T
+        self._stacks.counts[:] = [(count.reached, count.failed) for count in of_places]
+        self._stopped = of_places[-1].negated
+
+    @property
+    def tried(self) -> int:
+        """Instances on stacks, sequences that failed a condition and those constructed."""
+        return int(self._stacks.counts.sum()) + self._constructed
 
     @property
     def runs(self) -> int:
@@ -205,10 +216,11 @@ class SequenceExecutor(Executor):
     @property
     def nbytes(self) -> int:
         negated = sum(events.nbytes for events in self._negated)
-        return sum(int(array.nbytes) for array in (*self._stacks, self._pending)) + negated
+        pending = sum(int(part.nbytes) for part in self._pending)
+        return sum(int(array.nbytes) for array in self._stacks) + pending + negated
 
     def open_bytes(self, closing: Closing, time: Timeline) -> int:
         """Bytes of the instances of open windows, and of the sequences that are still undecided."""
         stacks = self._stacks
         each = sum(array.dtype.itemsize for array in (stacks.event, stacks.below, stacks.recent))
-        return self.open_runs(closing) * each + int(self._pending.nbytes)
+        return self.open_runs(closing) * each + sum(int(part.nbytes) for part in self._pending)

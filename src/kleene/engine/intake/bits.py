@@ -36,6 +36,13 @@ class Bits:
     def take(self, places: Ints) -> Bits:
         return Bits(self.begins[places], self.takes[places], self.absents[places])
 
+    def between(self, first: int, last: int) -> Bits:
+        return Bits(self.begins[first:last], self.takes[first:last], self.absents[first:last])
+
+    def among(self, events: Flags) -> Bits:
+        """No bit of other events."""
+        return Bits(*(np.where(events, bits, 0) for bits in (self.begins, self.takes, self.absents)))
+
 
 @dataclass(frozen=True, eq=False)
 class ScanBits:

@@ -69,7 +69,7 @@ class ColumnStore:
         reals = empty((sum(column.type is ValueType.FLOAT for column in columns.values()), size), np.float64)
         states = empty((len(columns) + spare[1], size), np.uint8)
         states[:] = VALUE
-        types = _types(table, schema, strings)
+        types = type_codes(table, schema, strings)
         for name, column in columns.items():
             if name in table.column_names:
                 _fill(table.column(name), column, name, ints, reals, states[column.index], strings)
@@ -116,7 +116,7 @@ def _integers(chunk: pa.Array, at: Column, name: str) -> pa.Array:
 # Types ---------------------------------------------------------------------------------------------------------------
 
 
-def _types(table: pa.Table, schema: Schema, strings: StringPool) -> Ints:
+def type_codes(table: pa.Table, schema: Schema, strings: StringPool) -> Ints:
     names, codes = row_types(table, schema)
     types: Ints = np.array([NO_TYPE if name is None else strings.code(name) for name in names], np.int64)[codes]
     return types

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.columns import ColumnStore, counted_types, type_codes
+from kleene.engine.intake.strings import StringPool
 from kleene.engine.state.chunked_rows import ChunkedRows
 from kleene.engine.state.growing import Growing
 from kleene.frames.numbers import to_arrow
@@ -107,6 +108,14 @@ class EventStore:
         steps[known] = self.step[places[known]]
         return steps
 
+    def events_between(self, first: int, last: int, schema: Schema, strings: StringPool) -> EventBatch:
+        """Held events as they came, with their types, which are not held."""
+        rows = self.rows.slice(first, last - first)
+        types = type_codes(rows, schema, strings)
+        events = EventColumns(*(_between(array, first, last) for array in self.events))
+        columns = ColumnStore(self.columns, events, types, counted_types(types))
+        return EventBatch(rows, columns, **{name: getattr(self, name)[first:last] for name in ("partition", *ORDERED)})
+
     def numbers(self, places: Ints) -> dict[str, Ints]:
         """The arrays of some events that cannot be computed from their rows."""
         return {name: self._growing[name].used[places] for name in self._stored}
@@ -145,3 +154,7 @@ def _same_numbers(schema: Schema) -> dict[str, str]:
 
 def _taken(array: Any, places: Ints) -> Any:
     return np.ascontiguousarray(array[:, places])
+
+
+def _between(array: Any, first: int, last: int) -> Any:
+    return np.ascontiguousarray(array[:, first:last])

@@ -22,6 +22,10 @@ _HASHED = frozenset(
 )
 
 
+# An integer is looked up among real numbers as the real number that it equals.
+_NUMBERS = frozenset({ValueType.INT, ValueType.FLOAT})
+
+
 def unless_implied(clauses: Iterable[Clause], key: tuple[str, ...]) -> tuple[Clause, ...]:
     """The clauses that the key does not imply, each once."""
     return tuple(dict.fromkeys(clause for clause in clauses if not implied_by_key(clause, key)))
@@ -36,7 +40,7 @@ class ClausePlaces:
         self._clauses = unless_implied(logical.positive, key)
         self._needs = tuple(self._needed(clause, logical.pattern) for clause in self._clauses)
         # The clauses that a join tests by hash lookup, if each of its records binds their variables.
-        self.lookups = sum(1 << n for n, c in enumerate(self._clauses) if _is_lookup(c, present, schema))
+        self.lookups = sum(1 << n for n, c in enumerate(self._clauses) if is_lookup(c, present, schema))
         self.every = (1 << len(self._clauses)) - 1
         self._known: dict[int, int] = {}
         self._listed: dict[int, tuple[Clause, ...]] = {}
@@ -108,7 +112,7 @@ def _fits_leaf(clause: Clause, component: Component) -> bool:
     )
 
 
-def _is_lookup(clause: Clause, always: Mapping[str, Component], schema: Schema) -> bool:
+def is_lookup(clause: Clause, always: Mapping[str, Component], schema: Schema) -> bool:
     """Whether a join can test a clause by hash lookup: it equates one value of each side, which every record has."""
     literal = clause.literals[0]
     if len(clause.literals) > 1 or not isinstance(literal, Comparison) or literal.operator != "=":
@@ -116,7 +120,7 @@ def _is_lookup(clause: Clause, always: Mapping[str, Component], schema: Schema) 
     one, other = literal.left, literal.right
     if not isinstance(one, Attribute) or not isinstance(other, Attribute):
         return False
-    if one.type is not other.type or one.type not in _HASHED:
+    if {one.type, other.type} != _NUMBERS and (one.type is not other.type or one.type not in _HASHED):
         return False
     return all(
         side.which is Which.SINGLE

@@ -21,8 +21,13 @@ from kleene.plan.trees import TreePlan
 
 # The weight of the latest statistics in the running averages.
 _WEIGHT = 0.75
-# Observing costs as much as some ten thousand combinations: it is done after so many of them, or so many rounds.
-_TRIED, _ROUNDS = 400_000, 8
+# Observing costs as much as some ten thousand combinations: it is done after so many of them, or so many usual rounds;
+# and after fewer, where an event makes more than twice as many of them as it did before.
+_TRIED, _ROUNDS, _TRIED_IN_A_JUMP = 400_000, 8, 40_000
+# The events of a usual round.
+USUAL_ROUND = 4096
+# The fewest events that statistics rest on, where so many are held; a round is longer, unless batches are small.
+_LEAST = 1024
 
 
 class Adapter:
@@ -42,28 +47,35 @@ class Adapter:
         self._query, self._logical, self._settings = query, logical, settings
         self._observer = Observer(plan, columns, strings, query.window)
         self._plan, self._made_for, self.statistics = plan, statistics, statistics
-        self._rounds = self._tried = 0
+        # Since the last look: the events, and the combinations that they made.
+        self._events = self._tried = 0
+        # How many an event made before the last look; None: not known for this plan.
+        self._tried_an_event: float | None = None
         self.costs: Costed = cost_of(query, plan, statistics)
 
     def after_round(
         self,
         store: EventStore,
         time: Timeline,
-        members: Callable[[], Mapping[str, Ints]],
+        members: Callable[[int, int], Mapping[str, Ints]],
         first: int,
         last: int,
         texts: Texts,
         tried: int,
     ) -> TreePlan | None:
-        """A better plan, or None; `tried`: the combinations that the round tried."""
-        self._rounds, self._tried = self._rounds + 1, self._tried + tried
-        if self._rounds < _ROUNDS and self._tried < _TRIED:
+        """A better plan, or None.
+
+        members       gives the events of each variable between two numbers
+        first, last   the events of the round
+        tried         the combinations that the round tried
+        """
+        if not self._is_worth_a_look(last - first, tried):
             return None
-        self._rounds = self._tried = 0
+        first = max(0, min(first, last - _LEAST))
         windows = windows_of(self._query, store.end[first:last])
-        sample = Sample(members(), time.starts, time.ends, time.keys, windows, store.events, texts)
-        self.statistics = merged(self.statistics, self._observer.observed(sample), _WEIGHT)
+        sample = Sample(members(first, last), time.starts, time.ends, time.keys, windows, store.events, texts)
         adapting = self._settings.adapting
+        self.statistics = merged(self.statistics, self._observer.observed(sample), _WEIGHT, adapting.change)
         if not changed(self._made_for, self.statistics, adapting.change):
             return None
         self._made_for = self.statistics
@@ -72,7 +84,19 @@ class Adapter:
         if candidate.plan == self._plan or candidate.costs.total > (1 - adapting.gain) * self.costs.total:
             return None
         self._plan, self.costs = candidate.plan, candidate.costs
+        self._tried_an_event = None
         return candidate.plan
+
+    def _is_worth_a_look(self, events: int, tried: int) -> bool:
+        before = self._tried / self._events if self._events else self._tried_an_event
+        jumps = before is not None and tried > 2 * before * events
+        self._events, self._tried = self._events + events, self._tried + tried
+        rounds = _ROUNDS * (self._settings.adapting.round or USUAL_ROUND)
+        if self._events < rounds and self._tried < (_TRIED_IN_A_JUMP if jumps else _TRIED):
+            return False
+        self._tried_an_event = self._tried / self._events
+        self._events = self._tried = 0
+        return True
 
 
 def windows_of(query: BoundQuery, ends: Ints) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.engine.executors.contract import Completions, Executor, ExecutorContext
-from kleene.engine.executors.trees.adapting import Adapter
+from kleene.engine.executors.trees.adapting import USUAL_ROUND, Adapter
 from kleene.engine.executors.trees.operators import Setting
 from kleene.engine.executors.trees.records import ListPool, NamedRecords, renumbered, taken, together
 from kleene.engine.executors.trees.rounds import Round
@@ -29,8 +29,8 @@ from kleene.plan.physical import Scan
 from kleene.plan.trees import GroupNode, LeafNode, TreePlan, walk
 
 Flags = npt.NDArray[np.bool_]
-# Events of a usual round and of the longest: rounds grow where they try fewer combinations per event than this.
-_USUAL, _LONGEST, _LITTLE = 4096, 16_384, 16
+# Events of the longest round: rounds grow where they try fewer combinations per event than this.
+_LONGEST, _LITTLE = 16_384, 16
 # Lists are dropped only where they take more bytes than this.
 _MANY_LISTS = 1 << 20
 
@@ -61,7 +61,7 @@ class TreeExecutor(Executor):
         self._earliest = EARLIEST
         self._rounds_assembled = self._changes = 0
         self._lists_kept = 0
-        self._round_size = settings.adapting.round or _USUAL
+        self._round_size = settings.adapting.round or USUAL_ROUND
         # Since the plan was changed: where its events begin and end in the store, each with the time there.
         self._span: tuple[tuple[int, int], tuple[int, int]] | None = None
 
@@ -78,10 +78,10 @@ class TreeExecutor(Executor):
         return Bits(positives.bits, np.zeros(len(in_partition), np.int64), absents.bits)
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
-        """Take in the store's events from `begin` on; `keys` is the number of partitions."""
+        """Take in the store's events from `begin` on, as many as there are bits; `keys` is the number of partitions."""
         self._begins.append(bits.begins)
         self._absents.append(bits.absents)
-        for first, last in self._rounds(store, begin):
+        for first, last in self._rounds(store, begin, begin + len(bits.begins)):
             before = self._tree.tried
             self._round(store, time, keys, first, last)
             self._size_round(last - first, self._tree.tried - before)
@@ -89,11 +89,11 @@ class TreeExecutor(Executor):
                 self._adapt(self._adapter, store, time, keys, first, last, self._tree.tried - before)
             self._forget_lists(time)
 
-    def _rounds(self, store: EventStore, begin: int) -> Iterator[tuple[int, int]]:
-        """The rounds from `begin` on; simultaneous events are of one round."""
-        ends = store.end[: store.size]
-        while begin < store.size:
-            last = min(begin + self._round_size, store.size)
+    def _rounds(self, store: EventStore, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """The rounds of some events; simultaneous ones are of one round."""
+        ends = store.end[:end]
+        while begin < end:
+            last = min(begin + self._round_size, end)
             last = int(np.searchsorted(ends, ends[last - 1], side="right"))
             yield begin, last
             begin = last
@@ -101,7 +101,7 @@ class TreeExecutor(Executor):
     def _size_round(self, events: int, tried: int) -> None:
         """Make the next round longer where little is tried, since each round has a fixed cost."""
         if self._settings.adapting.round is None:
-            self._round_size = min(2 * self._round_size, _LONGEST) if tried < _LITTLE * events else _USUAL
+            self._round_size = min(2 * self._round_size, _LONGEST) if tried < _LITTLE * events else USUAL_ROUND
 
     def _round(self, store: EventStore, time: Timeline, keys: int, first: int, last: int) -> None:
         idle, at = True, self._at(store, time, keys, self._earliest)
@@ -167,10 +167,10 @@ class TreeExecutor(Executor):
     ) -> None:
         """Observe a finished round, and switch to another plan where that pays."""
 
-        def members() -> dict[str, Ints]:
-            begins, absents = self._begins.array[first:last], self._absents.array[first:last]
+        def members(begin: int, end: int) -> dict[str, Ints]:
+            begins, absents = self._begins.array[begin:end], self._absents.array[begin:end]
             return {
-                scan.component.variable: first + np.flatnonzero((bits >> place) & 1)
+                scan.component.variable: begin + np.flatnonzero((bits >> place) & 1)
                 for scans, bits in ((self._positive, begins), (self._negated, absents))
                 for place, scan in enumerate(scans)
             }
@@ -283,11 +283,15 @@ class TreeExecutor(Executor):
             for place, wanted in enumerate(self._positive)
         )
 
-    def count_from(self, before: TreeExecutor | None) -> None:
-        """Take over the counts of the executor that this one replaces; None: start from zero."""
-        self._seen[:] = 0 if before is None else before._seen
-        self._changes = 0 if before is None else before._changes
-        self._rounds_assembled = 0 if before is None else before._rounds_assembled
+    def count_from(self, counts: Mapping[str, ComponentCounts], measured: Measured | None) -> None:
+        names = [scan.component.variable for scan in self._positive]
+        self._seen[:] = np.array([(counts[name].seen, counts[name].passed) for name in names], np.int64).T
+        self._changes = 0 if measured is None else measured.changes
+        self._rounds_assembled = 0 if measured is None else measured.rounds
+
+    @property
+    def tried(self) -> int:
+        return self._tree.tried
 
     @property
     def costs(self) -> Costed | None:

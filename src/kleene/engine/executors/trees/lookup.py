@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kleene.engine.executors.equal_values import Flags, are_comparable, equal_numbers
 from kleene.engine.executors.trees.records import RecordBuffer
 from kleene.engine.executors.trees.rounds import Round
 from kleene.engine.intake.keys import Interner
 from kleene.engine.state.growing import with_room
 from kleene.kernels.expression import Ints
 from kleene.kernels.joins import FIRST, LinkedEvents, Links, Numbers, Records, link, link_up_to
-from kleene.kernels.opcodes import VALUE
 from kleene.pattern.expressions import Attribute, Clause, Comparison
 from kleene.pattern.types import ValueType
 from kleene.plan.layout import Column
@@ -30,15 +30,12 @@ class Read:
     # The column of the record that holds the event.
     place: int
     column: Column
+    # Whether it is compared with a real number.
+    as_real: bool
 
-    def values(self, records: Records, at: Round) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    def values(self, records: Records, at: Round) -> tuple[Ints, Flags]:
         """The values as integers that are equal where the values are, and which records have none."""
-        rows = records.refs[:, self.place]
-        missing = at.events.states[self.column.index, rows] != VALUE
-        if self.column.type is ValueType.FLOAT:
-            reals = at.events.reals[self.column.place, rows] + 0.0
-            return reals.view(np.int64), missing | np.isnan(reals)
-        return at.events.ints[self.column.place, rows], missing
+        return equal_numbers(self.column, at.events, records.refs[:, self.place], as_real=self.as_real)
 
 
 class Lookup:
@@ -53,10 +50,11 @@ class Lookup:
         for clause in equalities:
             attributes = _sides(clause, sides)
             kinds = [columns[attribute.attribute] for attribute in attributes]
-            if kinds[0].type is not kinds[1].type or kinds[0].step != kinds[1].step or kinds[0].place < 0:
+            if not are_comparable(*kinds):
                 raise NotCompilable("a lookup needs two columns of the same kind")
+            as_real = any(column.type is ValueType.FLOAT for column in kinds)
             for side, attribute, column in zip((0, 1), attributes, kinds, strict=True):
-                self._reads[side].append(Read(sides[side][attribute.variable], column))
+                self._reads[side].append(Read(sides[side][attribute.variable], column, as_real))
         self.forget()
 
     @property
@@ -83,8 +81,7 @@ class Lookup:
 
 def fits_lookup(clause: Clause, columns: Mapping[str, Column]) -> bool:
     """Whether equal values of both columns are equal integers."""
-    kinds = [columns[attribute.attribute] for attribute in _attributes(clause)]
-    return kinds[0].type is kinds[1].type and kinds[0].step == kinds[1].step and kinds[0].place >= 0
+    return are_comparable(*(columns[attribute.attribute] for attribute in _attributes(clause)))
 
 
 def _attributes(clause: Clause) -> tuple[Attribute, Attribute]:
