@@ -14,13 +14,21 @@ import numpy.typing as npt
 from kleene.kernels.copying import put
 from kleene.kernels.expression import Bytes, Ints
 from kleene.kernels.jit import borrowed, compiled
-from kleene.kernels.runs import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Runs
+from kleene.kernels.runs import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Numbers, Runs
 from kleene.kernels.timeline import WindowLength, outside
 
 # Places of what `write_paths` remembers when it is left for more room: the node it is at, how deep it is in it, paths
 # written, those of this node among them, references written; and what there was too little room for.
 PLACE, DEPTH, WRITTEN, OF_NODE, USED, WANTED, PLACES = range(7)
 NOTHING, PATHS, REFERENCES, DEEPER = range(4)
+
+
+class NodePool(NamedTuple):
+    """The nodes of runs and the links between them, as `kernels.runs.Runs` has them."""
+
+    nodes: Numbers  #    [node, FIELDS]
+    links: Numbers  #    [link, 2]
+    variables: Bytes  #  [state]: the variable of the query
 
 
 class CompletedNodes(NamedTuple):
@@ -115,8 +123,7 @@ def write_graphs(
     nodes: Ints,  #     completed runs, those of one completing event together
     lowest: Ints,  #    [row]
     starts: Ints,  #    [event]
-    variables: Bytes,  # [state]
-    runs: Runs,
+    runs: NodePool,
     place: npt.NDArray[np.int32],  # [node]: room, all −1
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
     """The runs of each row as a graph, nodes numbered through all rows: where the nodes of each row begin, their
@@ -168,7 +175,7 @@ def write_graphs(
         for number in range(size):
             node = ordered[number]
             events[total + number] = runs.nodes[node, EVENT]
-            kinds[total + number] = variables[runs.nodes[node, STATE]]
+            kinds[total + number] = runs.variables[runs.nodes[node, STATE]]
             before = linked
             link = runs.nodes[node, LINK]
             while link >= 0:

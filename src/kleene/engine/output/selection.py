@@ -13,7 +13,8 @@ from kleene.engine.executors.windows import Closing
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.output.crowds import crowds, drop_oldest, without
-from kleene.engine.output.graphs import Completed, compressed
+from kleene.engine.output.compressed import compressed
+from kleene.engine.output.graphs import Completed
 from kleene.engine.output.matches import Matches
 from kleene.engine.output.ordering import Spans, in_order
 from kleene.engine.output.outputs import EngineOutputs
