@@ -72,7 +72,10 @@ def test_a_lazy_frame_a_batch_and_some_of_the_rows() -> None:
     assert [row["match_id"] for batch in batches for row in kleene.decompress(batch, within=table)] == [
         row["match_id"] for row in whole
     ]
-    assert list(kleene.decompress(table.slice(1), within=table)) == list(kleene.decompress(table))[int(table["count"][0].as_py()) :]
+    assert (
+        list(kleene.decompress(table.slice(1), within=table))
+        == list(kleene.decompress(table))[int(table["count"][0].as_py()) :]
+    )
     assert list(kleene.decompress(table.select(["graph", "end", "query", "key"]))) == list(kleene.decompress(table))
 
 

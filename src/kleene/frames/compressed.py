@@ -14,6 +14,7 @@ from kleene.errors import BudgetExceeded
 from kleene.frames.identity import bytes_hash
 from kleene.frames.numbers import to_arrow
 from kleene.frames.results import columns_of_input, event_column, event_fields, result_schema, times
+from kleene.kernels.identity import fold_ranges
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 
@@ -207,9 +208,7 @@ def _graph_column(
     return pa.StructArray.from_arrays([parts[part.name] for part in kind], fields=list(kind))
 
 
-def _block_numbers(
-    query: BoundQuery, sharing: Sharing, contents: Sequence[tuple[Ints, npt.NDArray[Any]]]
-) -> pa.Array:
+def _block_numbers(query: BoundQuery, sharing: Sharing, contents: Sequence[tuple[Ints, npt.NDArray[Any]]]) -> pa.Array:
     """[row]: a hash of what its host holds, NULL where the host holds it for itself alone.
 
     It follows from the contents, so that a row and a host of different runs, between which a block may be another, are
@@ -217,11 +216,10 @@ def _block_numbers(
     """
     hosts = sharing.hosts
     shared = np.bincount(hosts, minlength=len(hosts)) > 1
-    numbers = np.zeros(len(hosts), np.int64)
-    for host in np.flatnonzero(shared).tolist():
-        content = b"".join(values[offsets[host] : offsets[host + 1]].tobytes() for offsets, values in contents)
-        numbers[host] = np.uint64(bytes_hash(query.digest + content)).astype(np.int64)
-    return to_arrow(numbers[hosts], ~shared[hosts])
+    numbers = np.full(len(hosts), bytes_hash(query.digest), np.uint64)
+    for offsets, values in contents:
+        fold_ranges(numbers, offsets, values.view(np.int64))
+    return to_arrow(numbers.view(np.int64)[hosts], ~shared[hosts])
 
 
 def _check_size(*sizes: int) -> None:

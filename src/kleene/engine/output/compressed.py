@@ -1,4 +1,4 @@
-"""OUTPUT COMPRESSED (SASE+ §4.2) as a table: one row a completing event, whose matches lie in graphs that rows share."""
+"""OUTPUT COMPRESSED (SASE+ §4.2) as a table: one row a completing event, its matches in graphs that rows share."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def compressed(
     graphs: bool,
 ) -> pa.Table:
     """One row a completing event, in canonical order."""
-    events = _distinct([each.executor.event(each.nodes) for each in completed])
-    counts = _counts(completed, events, time)
+    events, row_of = _rows([each.executor.event(each.nodes) for each in completed])
+    counts = _counts(completed, row_of, len(events), time)
     if not graphs or not len(events):
         return _counted_table(query, rows, spans, events, counts)
-    runs = RowsOfRuns.of(completed, events)
+    runs = RowsOfRuns.of(completed, row_of, len(events))
     shared, blocks = shared_graphs(runs, spans, time)
     known = Matches(shared.node_offsets, shared.events, shared.variables)
     hashes = used_hashes(query, rows, spans.step, known)
     ids = _first_ids(query, shared, blocks, hashes)
-    starts, told = _starts(completed, events, spans, time)
+    starts, told = _starts(completed, row_of, spans, time, len(events))
     # What runs do not tell is read off the graphs of those rows.
     open_rows = np.flatnonzero(~told | (blocks.first_ends == TIED))
     if len(open_rows):
@@ -59,19 +59,21 @@ def compressed(
     return compressed_table(query, rows, shared, store, RowFacts(ids, counts, starts))
 
 
-def _distinct(events: Sequence[Ints]) -> Ints:
-    """The events, each once, in order. Those of one executor are in order already."""
-    every = np.concatenate([np.zeros(0, np.int64), *events])
-    ordered = every if len(events) == 1 else np.sort(every)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+def _rows(events: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
+    """The completing events, each once, in order; and for each executor the row that each of its runs belongs to."""
+    if len(events) == 1:
+        # Those of one executor are in order already.
+        new = np.append(True, events[0][1:] != events[0][:-1]) if len(events[0]) else np.zeros(0, np.bool_)
+        return events[0][new], [np.cumsum(new) - 1]
+    distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *events]))
+    return distinct, [np.searchsorted(distinct, each) for each in events]
 
 
-def _counts(completed: Sequence[Completed], events: Ints, time: Timeline) -> pa.Array:
+def _counts(completed: Sequence[Completed], row_of: Sequence[Ints], rows: int, time: Timeline) -> pa.Array:
     """[row]: how many matches the event completes, in decimal digits."""
-    counts = np.zeros(len(events), np.uint64)
+    counts = np.zeros(rows, np.uint64)
     exact: dict[int, int] = {}
-    for each in completed:
-        at = np.searchsorted(events, each.executor.event(each.nodes))
+    for each, at in zip(completed, row_of, strict=True):
         some, huge = counts_and_huge(each, time)
         before = counts.copy()
         np.add.at(counts, at, some)
@@ -88,13 +90,14 @@ def _counts(completed: Sequence[Completed], events: Ints, time: Timeline) -> pa.
     return texts
 
 
-def _starts(completed: Sequence[Completed], events: Ints, spans: Spans, time: Timeline) -> tuple[Ints, Flags]:
+def _starts(
+    completed: Sequence[Completed], row_of: Sequence[Ints], spans: Spans, time: Timeline, rows: int
+) -> tuple[Ints, Flags]:
     """[row]: when its earliest match starts; and whether its runs could tell."""
-    starts = np.full(len(events), np.iinfo(np.int64).max)
-    told = np.ones(len(events), np.bool_)
-    for each in completed:
+    starts = np.full(rows, np.iinfo(np.int64).max)
+    told = np.ones(rows, np.bool_)
+    for each, row in zip(completed, row_of, strict=True):
         executor, nodes, lowest = each.executor, each.nodes, each.lowest
-        row = np.searchsorted(events, executor.event(nodes))
         first = executor.oldest(nodes)
         early = time.starts[first] < lowest
         if executor.counts_by_first and early.any():
@@ -112,7 +115,7 @@ def _starts(completed: Sequence[Completed], events: Ints, spans: Spans, time: Ti
 
 
 def _first_ids(query: BoundQuery, graphs: Graphs, blocks: Blocks, hashes: Hashes) -> pa.Array:
-    """The ids of canonically first matches, folded along the nodes that they share; any where several are candidates."""
+    """The ids of canonically first matches, folded along the nodes that they share; any where one end is TIED."""
     seeds = begun_folds(query.digest, 1)[:, 0]
     folds = fold_first_matches(graphs.variables, graphs.events, blocks.before, hashes, seeds)
     ends = np.maximum(blocks.first_ends, 0)

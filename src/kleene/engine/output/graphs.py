@@ -19,6 +19,8 @@ from kleene.kernels.paths import NodePool, write_graphs
 from kleene.kernels.tallies import count_since
 from kleene.kernels.timeline import Timeline
 
+# As `Completed.most`.
+ALL = np.iinfo(np.int64).max
 _SATURATED = np.uint64(2**64 - 1)
 # Nodes and links of one block: the row that holds them for the others has some megabytes at most.
 _MOST = 1 << 18
@@ -88,17 +90,16 @@ class RowsOfRuns:
     pool: NodePool
 
     @staticmethod
-    def of(completed: Sequence[Completed], events: Ints) -> RowsOfRuns:
-        """The rows of these completing events, which are in order."""
+    def of(completed: Sequence[Completed], rows: Sequence[Ints], number: int) -> RowsOfRuns:
+        """So many rows; `rows` says for each executor which row its completed runs belong to."""
         pool, shifts = _one_pool(completed)
-        of_row = [np.searchsorted(events, each.executor.event(each.nodes)) for each in completed]
-        row = np.concatenate([np.zeros(0, np.int64), *of_row])
-        lowest = np.zeros(len(events), np.int64)
+        row = np.concatenate([np.zeros(0, np.int64), *rows])
+        lowest = np.zeros(number, np.int64)
         # Runs that one event completes have the same window.
         lowest[row] = np.concatenate([np.zeros(0, np.int64), *(each.lowest for each in completed)])
         nodes = [each.nodes + shift for each, shift in zip(completed, shifts, strict=True)]
         order = np.argsort(row, kind="stable")
-        offsets = np.searchsorted(row[order], np.arange(len(events) + 1))
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=number))])
         ends = np.concatenate([np.zeros(0, np.int64), *nodes])[order]
         return RowsOfRuns(CompletedRows(offsets, ends, lowest), pool)
 
