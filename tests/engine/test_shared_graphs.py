@@ -55,7 +55,9 @@ def test_shared_graphs_are_the_matches_of_the_reference(record_property: Callabl
 
 def raw_rows(pair: Pair, draw: random.Random) -> list[str]:
     """The rows as they are, whose graphs `content` would unfold."""
-    with mock.patch("tests.engine.agreement.content", lambda table: list(map(repr, table.to_pylist())) if table else []):
+    with mock.patch(
+        "tests.engine.agreement.content", lambda table: list(map(repr, table.to_pylist())) if table else []
+    ):
         return at_once(pair, Settings(), draw).matches
 
 

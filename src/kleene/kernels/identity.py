@@ -185,9 +185,10 @@ def _continued(match: int, rows: Rows, offsets: Offsets, before: Hashes, newest:
     # The last one first: there lists that differ differ most often. The rest without a way out, many at a time.
     if rows[first + length - 1] != rows[begin + length - 1]:
         return -1
+    one, other = rows[first : first + length], rows[begin : begin + length]
     differing = 0
-    for along in range(length):
-        differing |= rows[first + along] ^ rows[begin + along]
+    for along in range(len(one)):
+        differing |= one[along] ^ other[along]
     return known if differing == 0 else -1
 
 

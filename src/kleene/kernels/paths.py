@@ -163,10 +163,8 @@ def _copy_known(
         if wanted != NOTHING:
             return COPYING - number, wanted
         used = walk.at[USED]
-        for along in range(end - begin):
-            out.events[used + along] = out.events[begin + along]
-        for along in range(end - begin):
-            out.kinds[used + along] = out.kinds[begin + along]
+        put(out.events[begin:end], out.events[used : used + end - begin], 0)
+        put(out.kinds[begin:end], out.kinds[used : used + end - begin], 0)
         walk.at[USED] = used + end - begin
         _write(depth - 1, pool, variables, walk, out)
     return -1, NOTHING
