@@ -306,7 +306,7 @@ def _check_output(parsed: tree.Query, *, lines: bool) -> None:
         raise OutputNotAvailable(
             "COMPRESSED writes no match out, and RETURN computes columns of each",
             parsed.output.span,
-            hint="leave RETURN out, and compute from the matches that `kleene.decompress` gives; or leave COMPRESSED out",
+            hint="leave RETURN out and compute from what `kleene.decompress` gives, or leave COMPRESSED out",
         )
     if not lines:
         raise OutputNotAvailable(
