@@ -188,10 +188,11 @@ def live(
     return live_on_spark(events, _queries(query, params, schema), schema=schema, settings=settings)
 
 
-def decompress(rows: Any) -> Iterator[dict[str, Any]]:
+def decompress(rows: Any, *, within: Any = None) -> Iterator[dict[str, Any]]:
     """The matches in what `match` gave for OUTPUT COMPRESSED: the rows of OUTPUT ALL, each made when it is asked for.
 
-    rows   the result or some of its rows, of any kind; a Spark data frame is fetched as its rows are needed
+    rows     the result or some of its rows, of any kind; a Spark data frame is fetched as its rows are needed
+    within   the whole result, where `rows` are only some of it: rows whose matches share events hold these once
 
     >>> rows = [{"type": "A", "ts": ts} for ts in (1, 2, 3)] + [{"type": "B", "ts": 4}]
     >>> shared = match(rows, "PATTERN A+ a[] ; B b OUTPUT COMPRESSED")
@@ -202,7 +203,7 @@ def decompress(rows: Any) -> Iterator[dict[str, Any]]:
     """
     from kleene.frames.decompress import decompressed
 
-    return decompressed(rows)
+    return decompressed(rows, within)
 
 
 def flat(result: Any) -> Any:

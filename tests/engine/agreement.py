@@ -157,7 +157,7 @@ def content(table: pa.Table | None) -> list[str]:
         return []
     rows = table.to_pylist()
     if "graph" in table.column_names and "last" in table.column_names:
-        rows = [{**row, "graph": list(decompress([row]))} for row in rows]
+        rows = [{**row, "graph": list(decompress([row], within=rows))} for row in rows]
     return list(map(repr, rows))
 
 

@@ -15,7 +15,7 @@ import kleene
 from kleene.errors import BudgetExceeded
 from kleene.frames import compressed
 from kleene.frames.arrow import schema_on
-from kleene.frames.compressed import Graphs, Store, compressed_table, graph_column
+from kleene.frames.compressed import Graphs, RowFacts, Store, compressed_table, graph_column
 from kleene.kernels.counting import count_paths
 from kleene.pattern.query import BoundQuery
 from kleene.reference.evaluator import reference_match
@@ -59,7 +59,7 @@ def test_a_table_from_arrays(kind: Any) -> None:
     given = graphs(kind)
     assert counts(given) == [7, 3]
     ids = first_ids(bound(), given, store())
-    table = compressed_table(bound(), TABLE, given, store(), ids, list(map(str, counts(given))))
+    table = compressed_table(bound(), TABLE, given, store(), RowFacts(ids, list(map(str, counts(given)))))
     table.validate(full=True)
     assert table.select(["start", "end", "count", "last"]).to_pylist() == [
         {"start": 1, "end": 5, "count": "7", "last": {"type": "B", "ts": 5, "x": 3}},

@@ -69,10 +69,13 @@ def test_a_lazy_frame_a_batch_and_some_of_the_rows() -> None:
     assert list(kleene.decompress(shared.lazy())) == whole
     table = kleene.match(pa.Table.from_pylist(EVENTS), f"{PATTERN} OUTPUT COMPRESSED")
     batches = table.to_batches()
-    assert [row["match_id"] for batch in batches for row in kleene.decompress(batch)] == [
+    assert [row["match_id"] for batch in batches for row in kleene.decompress(batch, within=table)] == [
         row["match_id"] for row in whole
     ]
-    assert list(kleene.decompress(table.slice(1))) == list(kleene.decompress(table))[int(table["count"][0].as_py()) :]
+    assert (
+        list(kleene.decompress(table.slice(1), within=table))
+        == list(kleene.decompress(table))[int(table["count"][0].as_py()) :]
+    )
     assert list(kleene.decompress(table.select(["graph", "end", "query", "key"]))) == list(kleene.decompress(table))
 
 

@@ -34,6 +34,8 @@ RUNS = (
     ("PATTERN SEQ(A a, X x, C c, B b) WITHIN 500", MANY, Settings()),
     ("PATTERN SEQ(C+ c[], B b) WHERE skip_till_next_match { [id] } WITHIN 500", MANY, Settings()),
     ("PATTERN SEQ(C+ c[], B b) WITHIN 500 OUTPUT COMPRESSED", MANY, Settings()),
+    ("PATTERN SEQ(A a, C+ c[], B b) WITHIN 500 OUTPUT COMPRESSED", MANY, Settings()),
+    ("PATTERN SEQ(C+ c[], B b) WHERE skip_till_next_match { } WITHIN 60 OUTPUT COMPRESSED", MANY, Settings()),
     ("PATTERN SEQ(C+ c[], B b) WITHIN 60 OUTPUT COMPRESSED", MANY, Settings(graphs=False)),
     (
         "PATTERN SEQ(C+ c[], B b) WHERE skip_till_next_match { } WITHIN 60 OUTPUT COMPRESSED",
@@ -63,6 +65,7 @@ OF_THE_ENGINE = (
     "extension",
     "first_paths",
     "gathering",
+    "graph_blocks",
     "keys",
     "negation",
     "ordering",

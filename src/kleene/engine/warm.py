@@ -78,6 +78,11 @@ WARMINGS = (
     Warming("contiguity", "PATTERN SEQ(A+ a[], C c) WHERE partition_contiguity { [id] } WITHIN 9"),
     Warming("matches that do not overlap", f"{_RISING} WITHIN 9 OUTPUT NON_OVERLAP"),
     Warming("graphs", f"{_CROWD} WITHIN 9 OUTPUT COMPRESSED"),
+    Warming("graphs with several first matches", "PATTERN SEQ(A a, A+ b[], C c) WITHIN 9 OUTPUT COMPRESSED"),
+    Warming(
+        "graphs that windows cut",
+        "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { } WITHIN 3 OUTPUT COMPRESSED",
+    ),
     Warming(
         "counts",
         "PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match { } WITHIN 3 OUTPUT COMPRESSED",

@@ -11,8 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.errors import BudgetExceeded
+from kleene.frames.identity import bytes_hash
 from kleene.frames.numbers import to_arrow
 from kleene.frames.results import columns_of_input, event_column, event_fields, result_schema, times
+from kleene.kernels.identity import fold_ranges
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 
@@ -22,14 +24,34 @@ _MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
+class Sharing:
+    """Rows that hold nodes for others, and what is too early for whom."""
+
+    # [row]: the row that holds its nodes, itself or an earlier one.
+    hosts: Ints
+    # [row + 1]: row r holds the beginnings begins[begin_offsets[r] : begin_offsets[r + 1]].
+    begin_offsets: Ints
+    # [begin]: nodes at which a match can begin, those of a host from the earliest start.
+    begins: Ints
+    # [row]: how many of its host's beginnings, from the first, are none of its own.
+    skipped: Ints
+
+    @staticmethod
+    def nothing(rows: int) -> Sharing:
+        """Every row holds its own nodes."""
+        none = np.zeros(0, np.int64)
+        return Sharing(np.arange(rows), np.zeros(rows + 1, np.int64), none, np.zeros(rows, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
 class Graphs:
     """The graphs of many rows, one after the other. Nodes are numbered through all of them.
 
     A row is a completing event. `graph_type` says what nodes, links and ends mean; each match must be one path. A link
-    stays in its row and goes to a node with a smaller number.
+    stays among the nodes of one row and goes to a smaller number.
     """
 
-    # [row + 1]: row r has the nodes node_offsets[r] … node_offsets[r + 1] − 1.
+    # [row + 1]: row r holds the nodes node_offsets[r] … node_offsets[r + 1] − 1.
     node_offsets: Ints
     # [node]: its variable's place among the query's positive ones; −1 when the node is silent.
     variables: Ints
@@ -43,6 +65,8 @@ class Graphs:
     end_offsets: Ints
     # [end]: numbers of nodes, all of the row's completing event; several when it can stand for several variables.
     ends: Ints
+    # None: every row holds its own nodes.
+    sharing: Sharing | None = None
 
     def __len__(self) -> int:
         return len(self.node_offsets) - 1
@@ -66,28 +90,35 @@ class Store:
     hashes: npt.NDArray[np.uint64]
 
 
-def compressed_table(
-    query: BoundQuery, table: pa.Table, graphs: Graphs, store: Store, ids: Sequence[str] | pa.Array, counts: list[str]
-) -> pa.Table:
-    """The documented columns of a result.
+@dataclass(frozen=True, eq=False)
+class RowFacts:
+    """What is known of each row beside its graph."""
 
-    table    the events
-    ids      [row]: the id of its canonically first match
-    counts   [row]: the number of its matches, in decimal digits
-    """
+    # [row]: the id of its canonically first match.
+    ids: Sequence[str] | pa.Array
+    # [row]: the number of its matches, in decimal digits.
+    counts: Sequence[str] | pa.Array
+    # [row]: when its earliest match starts, in whole steps; None: when the first event of its graph does.
+    starts: Ints | None = None
+
+
+def compressed_table(query: BoundQuery, table: pa.Table, graphs: Graphs, store: Store, facts: RowFacts) -> pa.Table:
+    """The documented columns of a result; `table` holds the events."""
     schema = result_schema(query, table.schema)
     listed = _Listed.of(graphs, len(store.rows))
     completing = graphs.completing
-    starts = np.minimum.reduceat(store.starts[listed.events], listed.offsets[:-1]) if len(graphs) else completing
+    starts = facts.starts
+    if starts is None:
+        starts = np.minimum.reduceat(store.starts[listed.events], listed.offsets[:-1]) if len(graphs) else completing
     columns: dict[str, Any] = {
-        "match_id": pa.array(ids, pa.string()),
-        "query": _repeated(query.name, pa.string(), len(graphs)),
+        "match_id": pa.array(facts.ids, pa.string()),
+        "query": _repeated(query.name, pa.string(), np.zeros(len(graphs), np.int64)),
         "start": times(starts, schema.field("start").type),
         "end": times(store.ends[completing], schema.field("end").type),
     }
     if query.partition:
         columns["key"] = event_column(table, store.rows[completing], schema.field("key").type)
-    columns["count"] = pa.array(counts, pa.string())
+    columns["count"] = pa.array(facts.counts, pa.string())
     columns["last"] = event_column(table, store.rows[completing], schema.field("last").type)
     columns["graph"] = _graph_column(query, table, graphs, store, listed, schema.field("graph").type)
     return pa.table(columns, schema=schema)
@@ -114,11 +145,19 @@ class _Listed:
     def of(graphs: Graphs, stored: int) -> _Listed:
         owners = np.repeat(np.arange(len(graphs)), np.diff(graphs.node_offsets))
         real = graphs.events >= 0
-        distinct, at = np.unique(owners[real] * stored + graphs.events[real], return_inverse=True)
+        distinct, at = _distinct(owners[real] * stored + graphs.events[real])
         offsets = np.searchsorted(distinct, np.arange(len(graphs) + 1) * stored)
         places = np.full(len(graphs.events), -1, np.int64)
         places[real] = at - offsets[owners[real]]
         return _Listed(offsets, distinct % max(stored, 1), places)
+
+
+def _distinct(values: Ints) -> tuple[Ints, Ints]:
+    """The values, each once, in order, and where each of the given ones is among them."""
+    steps = np.diff(values)
+    if not len(values) or steps.min(initial=0) < 0:
+        return np.unique(values, return_inverse=True)
+    return values[np.append(True, steps > 0)], np.append(0, np.cumsum(steps > 0))
 
 
 def _graph_column(
@@ -126,38 +165,61 @@ def _graph_column(
 ) -> pa.StructArray:
     size = len(graphs)
     _check_size(len(graphs.links), len(graphs.events) + size, len(listed.events))
+    sharing = graphs.sharing or Sharing.nothing(size)
     first, nodes = graphs.node_offsets[:-1], np.diff(graphs.node_offsets)
-    # Each row has one more offset than it has nodes.
-    first_link = graphs.link_offsets[first]
-    offset_offsets = graphs.node_offsets + np.arange(size + 1)
-    at = np.arange(offset_offsets[-1]) - np.repeat(np.arange(size), nodes + 1)
-    offsets = graphs.link_offsets[at] - np.repeat(first_link, nodes + 1)
+    holds = nodes > 0
+    # Each row that holds nodes has one more offset than it has nodes.
+    offset_offsets = graphs.node_offsets + np.append(0, np.cumsum(holds))
+    own_offsets = np.diff(offset_offsets)
     link_offsets = graphs.link_offsets[graphs.node_offsets]
+    at = np.arange(offset_offsets[-1]) - np.repeat(np.append(0, np.cumsum(holds))[:-1], own_offsets)
+    offsets = graphs.link_offsets[at] - np.repeat(link_offsets[:-1], own_offsets)
     links = graphs.links - np.repeat(first, np.diff(link_offsets))
     links[graphs.links < 0] = -1
-    ends = graphs.ends - np.repeat(first, np.diff(graphs.end_offsets))
+    begins = sharing.begins - np.repeat(first, np.diff(sharing.begin_offsets))
+    ends = graphs.ends - np.repeat(first[sharing.hosts], np.diff(graphs.end_offsets))
     node = kind.field("nodes").type.value_type
     numbered = pa.StructArray.from_arrays([_narrow(graphs.variables), _narrow(listed.places)], fields=list(node))
     time = kind.field("starts").type.value_type
-    events = event_column(table, store.rows[listed.events], kind.field("events").type.value_type)
+    hashes = store.hashes[listed.events]
     lists: dict[str, tuple[Ints, pa.Array]] = {
         "nodes": (graphs.node_offsets, numbered),
         "offsets": (offset_offsets, _narrow(offsets)),
         "predecessors": (link_offsets, _narrow(links)),
+        "begins": (sharing.begin_offsets, _narrow(begins)),
         "ends": (graphs.end_offsets, _narrow(ends)),
-        "events": (listed.offsets, events),
-        "starts": (listed.offsets, times(store.starts[listed.events], time)),
-        "hashes": (listed.offsets, to_arrow(store.hashes[listed.events].view(np.int64))),
-    }
-    parts = {
-        "digest": _repeated(query.digest.hex(), pa.string(), size),
-        "variables": _repeated(
-            _described(query, columns_of_input(query, table.schema)), kind.field("variables").type, size
+        "events": (
+            listed.offsets,
+            event_column(table, store.rows[listed.events], kind.field("events").type.value_type),
         ),
+        "starts": (listed.offsets, times(store.starts[listed.events], time)),
+        "hashes": (listed.offsets, to_arrow(hashes.view(np.int64))),
+    }
+    described = _described(query, columns_of_input(query, table.schema))
+    only_holders = np.where(holds, 0, -1)
+    parts = {
+        "shared": _block_numbers(query, sharing, [(listed.offsets, hashes), (link_offsets, links)]),
+        "skipped": _narrow(sharing.skipped),
+        "digest": _repeated(query.digest.hex(), pa.string(), only_holders),
+        "variables": _repeated(described, kind.field("variables").type, only_holders),
     }
     for name, (of_row, values) in lists.items():
         parts[name] = pa.ListArray.from_arrays(_narrow(of_row), values, type=kind.field(name).type)
     return pa.StructArray.from_arrays([parts[part.name] for part in kind], fields=list(kind))
+
+
+def _block_numbers(query: BoundQuery, sharing: Sharing, contents: Sequence[tuple[Ints, npt.NDArray[Any]]]) -> pa.Array:
+    """[row]: a hash of what its host holds, NULL where the host holds it for itself alone.
+
+    It follows from the contents, so that a row and a host of different runs, between which a block may be another, are
+    never taken for each other's.
+    """
+    hosts = sharing.hosts
+    shared = np.bincount(hosts, minlength=len(hosts)) > 1
+    numbers = np.full(len(hosts), bytes_hash(query.digest), np.uint64)
+    for offsets, values in contents:
+        fold_ranges(numbers, offsets, values.view(np.int64))
+    return to_arrow(numbers.view(np.int64)[hosts], ~shared[hosts])
 
 
 def _check_size(*sizes: int) -> None:
@@ -182,5 +244,6 @@ def _narrow(values: npt.NDArray[np.integer[Any]]) -> pa.Array:
     return to_arrow(values.astype(np.int32))
 
 
-def _repeated(value: Any, kind: pa.DataType, times: int) -> pa.Array:
-    return pa.array([value], kind).take(pa.array(np.zeros(times, np.int64)))
+def _repeated(value: Any, kind: pa.DataType, places: Ints) -> pa.Array:
+    """[row]: the value, NULL where the place is negative."""
+    return pa.array([value], kind).take(to_arrow(places, places < 0))

@@ -9,32 +9,75 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.errors import NotCompressed, did_you_mean
-from kleene.frames.graph import Graph, Place, paths
+from kleene.frames.graph import Graph, Place, integers, paths
 from kleene.frames.identity import match_id
 from kleene.frames.kinds import FrameKind, kind_of
 
 _NEEDED = ("query", "end", "graph")
-_NUMBERS = ("offsets", "predecessors", "ends", "hashes")
+_NUMBERS = ("offsets", "predecessors", "begins", "ends", "hashes")
 
 
-def decompressed(rows: Any) -> Iterator[dict[str, Any]]:
-    """The matches of what `match` gave for OUTPUT COMPRESSED, in the order of its rows; nothing is found in advance."""
+def decompressed(rows: Any, within: Any = None) -> Iterator[dict[str, Any]]:
+    """The matches of what `match` gave for OUTPUT COMPRESSED, in the order of its rows; nothing is found in advance.
+
+    within   the result that `rows` were taken from, where they are not all of it
+    """
     kind = kind_of(rows)
-    if kind is FrameKind.ROWS:
-        for row in rows:
-            _check(row)
+    _check_all(rows, kind)
+    if within is None:
+        within, holder_kind = rows, kind
     else:
-        _check(_names(rows, kind))
-    return (match for row in _each(rows, kind) for match in matches_of(row))
+        holder_kind = kind_of(within)
+        _check_all(within, holder_kind)
+    hosts = _Hosts(_each(within, holder_kind))
+    return (match for row in _each(rows, kind) for match in matches_of(row, hosts))
 
 
-def matches_of(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+class _Hosts:
+    """The graphs that rows hold for others, by the number that these share.
+
+    A result in its own order has a host before the rows that need it. Where it is not, `rows` are searched, once.
+    """
+
+    def __init__(self, rows: Iterator[Mapping[str, Any]]) -> None:
+        self._rows = rows
+        self._known: dict[int, Graph] = {}
+
+    def graph_of(self, value: Mapping[str, Any]) -> Graph:
+        """The graph of one row."""
+        graph = self._held(value)
+        shared = value.get("shared")
+        while graph is None and (graph := self._known.get(int(shared))) is None:
+            row = next(self._rows, None)
+            if row is None:
+                raise NotCompressed(
+                    "this row shares its matches with another one, which is not among these rows",
+                    hint="give the whole result, too: `kleene.decompress(rows, within=result)`",
+                )
+            if isinstance(row["graph"], Mapping):
+                self._held(row["graph"])
+        return graph.of_row(integers(value["ends"]), int(value.get("skipped", 0)))
+
+    def _held(self, value: Mapping[str, Any]) -> Graph | None:
+        """What a row holds itself; known from now on, if it is for others as well."""
+        if not len(value["nodes"]):
+            return None
+        shared = value.get("shared")
+        graph = None if shared is None else self._known.get(int(shared))
+        if graph is None:
+            graph = Graph.of(value)
+            if shared is not None:
+                self._known[int(shared)] = graph
+        return graph
+
+
+def matches_of(row: Mapping[str, Any], hosts: _Hosts | None = None) -> Iterator[dict[str, Any]]:
     """The matches of one row: starts from the latest, then events in pattern order canonically, shorter lists first."""
     if not isinstance(row["graph"], Mapping):
         raise NotCompressed(
             f"a graph is a struct, not a {type(row['graph']).__name__}", hint="keep the column as `match` returned it"
         )
-    graph = Graph.of(row["graph"])
+    graph = (hosts or _Hosts(iter(()))).graph_of(row["graph"])
     digest = bytes.fromhex(graph.digest)
     key = row.get("key")
     for path in paths(graph):
@@ -67,6 +110,14 @@ def _event(event: Mapping[str, Any], columns: tuple[str, ...] | None) -> dict[st
 
 
 # Kinds of tables -----------------------------------------------------------------------------------------------------
+
+
+def _check_all(rows: Any, kind: FrameKind) -> None:
+    if kind is FrameKind.ROWS:
+        for row in rows:
+            _check(row)
+    else:
+        _check(_names(rows, kind))
 
 
 def _check(names: Iterable[str]) -> None:

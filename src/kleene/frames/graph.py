@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from kleene.frames.graph_type import BEGINNING, SILENT
@@ -33,25 +35,67 @@ class Graph:
     events: Sequence[Mapping[str, Any]]
     starts: Sequence[Any]
     hashes: Sequence[int]
+    begins: Sequence[int] = ()
 
     @staticmethod
     def of(value: Mapping[str, Any]) -> Graph:
-        """A value of the column, whatever kind of table it was in."""
+        """What a row holds, whatever kind of table it was in: its own nodes, and those of rows that share them."""
         return Graph(
             value["digest"],
             [_variable(variable) for variable in value["variables"]],
             [(int(node["variable"]), int(node["event"])) for node in value["nodes"]],
-            _integers(value["offsets"]),
-            _integers(value["predecessors"]),
-            _integers(value["ends"]),
+            integers(value["offsets"]),
+            integers(value["predecessors"]),
+            integers(value["ends"]),
             list(value["events"]),
             list(value["starts"]),
-            _integers(value["hashes"]),
+            integers(value["hashes"]),
+            # Results of Kleene 0.1 have none.
+            integers(value.get("begins", ())),
         )
 
     def before(self, node: int) -> Sequence[int]:
         """A node's predecessors, with the beginning where a match can begin."""
         return self.predecessors[self.offsets[node] : self.offsets[node + 1]] or (BEGINNING,)
+
+    @cached_property
+    def latest(self) -> Sequence[int]:
+        """[node]: the place in `begins` of the latest beginning from which it is reached; 0 where there is none."""
+        place = {node: number for number, node in enumerate(self.begins)}
+        latest: list[int] = []
+        for node in range(len(self.nodes)):
+            before = self.before(node)
+            latest.append(max(place.get(node, 0) if one == BEGINNING else latest[one] for one in before))
+        return latest
+
+    def of_row(self, ends: Sequence[int], skipped: int) -> Graph:
+        """The graph of one of the rows that share this one: what leads to its ends from what it does not skip."""
+        too_early = set(self.begins[:skipped])
+        links: dict[int, list[int]] = {}
+        pending = list(ends)
+        while pending:
+            node = pending.pop()
+            if node not in links:
+                before = self.before(node)
+                if skipped:
+                    before = [
+                        one
+                        for one in before
+                        if (node not in too_early if one == BEGINNING else self.latest[one] >= skipped)
+                    ]
+                links[node] = list(before)
+                pending += (one for one in before if one != BEGINNING)
+        chosen = sorted(links)
+        number = {BEGINNING: BEGINNING, **{node: place for place, node in enumerate(chosen)}}
+        lists = [[number[one] for one in links[node]] for node in chosen]
+        return replace(
+            self,
+            nodes=[self.nodes[node] for node in chosen],
+            offsets=[0, *accumulate(map(len, lists))],
+            predecessors=[one for listed in lists for one in listed],
+            ends=[number[end] for end in ends],
+            begins=(),
+        )
 
 
 def _variable(value: Mapping[str, Any]) -> Variable:
@@ -59,7 +103,7 @@ def _variable(value: Mapping[str, Any]) -> Variable:
     return Variable(value["name"], bool(value["is_list"]), None if columns is None else tuple(columns))
 
 
-def _integers(values: Iterable[int]) -> list[int]:
+def integers(values: Iterable[int]) -> list[int]:
     # pandas hands over NumPy arrays.
     return values.tolist() if hasattr(values, "tolist") else list(values)
 

@@ -106,7 +106,9 @@ def fill_lists(events: Ints, begins: Ints, sizes: Ints, out: Rows) -> None:
     """The events of a Kleene variable, those of one match after those of another."""
     at = 0
     for match in range(len(begins)):
-        begin = begins[match]
-        for place in range(sizes[match]):
-            out[at + place] = events[begin + place]
-        at += sizes[match]
+        begin, size = begins[match], sizes[match]
+        # Parts of arrays: places in them are not negative, and so many are copied at once.
+        source, target = events[begin : begin + size], out[at : at + size]
+        for place in range(len(source)):
+            target[place] = source[place]
+        at += size

@@ -98,6 +98,16 @@ def _number_many(content: Hashes) -> Hashes:
     return out
 
 
+@compiled
+def fold_ranges(folds: Hashes, offsets: Ints, values: npt.NDArray[np.integer]) -> None:
+    """Fold `values[offsets[n]:offsets[n + 1]]` into fold n, in order, and how many they are."""
+    for place in range(len(folds)):
+        fold = mix(folds[place] + np.uint64(offsets[place + 1] - offsets[place]))
+        for at in range(offsets[place], offsets[place + 1]):
+            fold = mix(fold ^ np.uint64(values[at]))
+        folds[place] = fold
+
+
 # A match folds its variables in pattern order, each by its place (from 1) and its events, in two lanes. -------------
 
 
@@ -122,14 +132,27 @@ def fold_singles(folds: Hashes, place: int, rows: Rows, hashes: Hashes) -> None:
 def fold_lists(folds: Hashes, place: int, rows: Rows, offsets: Offsets, hashes: Hashes) -> None:
     """As `fold_singles`, of a Kleene variable: match m has the events `rows[offsets[m]:offsets[m + 1]]`.
 
-    Two matches at a time: a fold waits for each multiplication, and so four folds wait at once.
+    Two matches at a time: a fold waits for each multiplication, and so four folds wait at once. Where a list begins
+    like that of an earlier match it goes on from that one's fold, since runs are completed again and again.
     """
+    before = folds.copy()
+    # [event]: the last match whose list begins with it.
+    newest = np.full(len(hashes), -1, np.int32)
     name = np.uint64(place)
-    for match in range(0, folds.shape[1], 2):
-        other = min(match + 1, folds.shape[1] - 1)
-        a, b = mix(folds[0, match] + name), mix(folds[1, match] + name)
-        c, d = mix(folds[0, other] + name), mix(folds[1, other] + name)
+    number = folds.shape[1]
+    for match in range(0, number, 2):
+        other = min(match + 1, number - 1)
+        a, b = mix(before[0, match] + name), mix(before[1, match] + name)
+        c, d = mix(before[0, other] + name), mix(before[1, other] + name)
         at, at_other = offsets[match], offsets[other]
+        known = _continued(match, rows, offsets, before, newest)
+        if known >= 0:
+            a, b = folds[0, known], folds[1, known]
+            at += offsets[known + 1] - offsets[known]
+        known = _continued(other, rows, offsets, before, newest)
+        if known >= 0:
+            c, d = folds[0, known], folds[1, known]
+            at_other += offsets[known + 1] - offsets[known]
         shared = min(offsets[match + 1] - at, offsets[other + 1] - at_other)
         for along in range(shared):
             event, event_other = hashes[rows[at + along]], hashes[rows[at_other + along]]
@@ -142,6 +165,31 @@ def fold_lists(folds: Hashes, place: int, rows: Rows, offsets: Offsets, hashes: 
             c, d = mix(c ^ event), mix(d ^ event)
         folds[0, other], folds[1, other] = c, d
         folds[0, match], folds[1, match] = a, b
+        for each in range(match, other + 1):
+            if offsets[each + 1] > offsets[each]:
+                newest[rows[offsets[each]]] = each
+
+
+@inlined
+def _continued(match: int, rows: Rows, offsets: Offsets, before: Hashes, newest: Rows) -> int:
+    """The last match with the same first event, if a match's list begins with its whole list; −1 if not."""
+    begin, size = offsets[match], offsets[match + 1] - offsets[match]
+    if size == 0:
+        return -1
+    known = newest[rows[begin]]
+    if known < 0:
+        return -1
+    first, length = offsets[known], offsets[known + 1] - offsets[known]
+    if length > size or before[0, known] != before[0, match] or before[1, known] != before[1, match]:
+        return -1
+    # The last one first: there lists that differ differ most often. The rest without a way out, many at a time.
+    if rows[first + length - 1] != rows[begin + length - 1]:
+        return -1
+    one, other = rows[first : first + length], rows[begin : begin + length]
+    differing = 0
+    for along in range(len(one)):
+        differing |= one[along] ^ other[along]
+    return known if differing == 0 else -1
 
 
 @compiled

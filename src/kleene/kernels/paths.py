@@ -13,14 +13,28 @@ import numpy.typing as npt
 
 from kleene.kernels.copying import put
 from kleene.kernels.expression import Bytes, Ints
-from kleene.kernels.jit import borrowed, compiled
-from kleene.kernels.runs import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Runs
+from kleene.kernels.jit import borrowed, compiled, inlined
+from kleene.kernels.runs import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Int, Numbers, Runs
 from kleene.kernels.timeline import WindowLength, outside
 
 # Places of what `write_paths` remembers when it is left for more room: the node it is at, how deep it is in it, paths
-# written, those of this node among them, references written; and what there was too little room for.
-PLACE, DEPTH, WRITTEN, OF_NODE, USED, WANTED, PLACES = range(7)
+# written, those of this node among them, references written, paths written when it came to the node's own origin; and
+# what there was too little room for.
+PLACE, DEPTH, WRITTEN, OF_NODE, USED, BEFORE_ORIGIN, WANTED, PLACES = range(8)
 NOTHING, PATHS, REFERENCES, DEEPER = range(4)
+# Of a `Walk.cursor`: nothing was tried yet; and how many paths are copied, counted down from here.
+NEW, COPYING = -2, -3
+# Columns of `Walk.known`: the first path on which a node stands before the completed one, how many there are from
+# there on, and how early they could begin.
+FIRST_PATH, NUMBER_OF_PATHS, LOWEST, KNOWN = range(4)
+
+
+class NodePool(NamedTuple):
+    """The nodes of runs and the links between them, as `kernels.runs.Runs` has them."""
+
+    nodes: Numbers  #    [node, FIELDS]
+    links: Numbers  #    [link, 2]
+    variables: Bytes  #  [state]: the variable of the query
 
 
 class CompletedNodes(NamedTuple):
@@ -33,8 +47,9 @@ class Walk(NamedTuple):
     """How far `write_paths` has come."""
 
     path: Ints  #   [depth]: the node, from the completed one back
-    cursor: Ints  # [depth]: the next link to follow; −2: try to begin here first
+    cursor: Ints  # [depth]: the next link to follow, NEW, or COPYING and less
     at: Ints  #     PLACE …
+    known: Ints  #  [node, KNOWN], or nothing where not every path is written
 
 
 class Paths(NamedTuple):
@@ -54,59 +69,105 @@ def write_paths(
     walk: Walk,
     out: Paths,
 ) -> None:
-    """Write all runs, those of one node together."""
+    """Write all runs, those of one node together.
+
+    A run goes on where an earlier one was completed, most of the time: from there on it is copied.
+    """
     completed, walk, out = borrowed(completed), borrowed(walk), borrowed(out)
     starts, variables, runs = borrowed(starts), borrowed(variables), borrowed(runs)
-    nodes, lowest, most = completed.nodes, completed.lowest, completed.most
-    path, cursor, at = walk.path, walk.cursor, walk.at
-    offsets, events, kinds = out.offsets, out.events, out.kinds
+    path, cursor, at, known = walk.path, walk.cursor, walk.at, walk.known
     pool, links = runs.nodes, runs.links
-    place, depth, written, of_node, used = at[PLACE], at[DEPTH], at[WRITTEN], at[OF_NODE], at[USED]
-    wanted = NOTHING
-    while place < nodes.size and wanted == NOTHING:
-        low = lowest[place]
+    place, depth, wanted = at[PLACE], at[DEPTH], NOTHING
+    while place < completed.nodes.size and wanted == NOTHING:
+        low = completed.lowest[place]
         if depth < 0:
-            depth, of_node = 0, 0
-            path[0], cursor[0] = nodes[place], -2
+            depth, at[OF_NODE] = 0, 0
+            path[0], cursor[0] = completed.nodes[place], NEW
         while depth >= 0:
-            node = path[depth]
-            link = cursor[depth]
-            if link == -2:
+            node, link = path[depth], cursor[depth]
+            if link == NEW and depth > 0 and len(known) and known[node, NUMBER_OF_PATHS] and known[node, LOWEST] <= low:
+                link = COPYING
+            if link <= COPYING:
+                cursor[depth], wanted = _copy_known(depth, link, low, starts, pool, variables, walk, out)
+                if wanted != NOTHING:
+                    break
+                link = -1
+            elif link == NEW:
                 link = pool[node, LINK]
                 if pool[node, STARTS] == 1 and starts[pool[node, EVENT]] >= low:
-                    if written + 2 > offsets.size:
-                        wanted = PATHS
+                    wanted = _shortage(depth + 1, at, out)
+                    if wanted != NOTHING:
                         break
-                    if used + depth + 1 > events.size:
-                        wanted = REFERENCES
-                        break
-                    for back in range(depth, -1, -1):
-                        node = path[back]
-                        events[used] = pool[node, EVENT]
-                        kinds[used] = variables[pool[node, STATE]]
-                        used += 1
-                    written += 1
-                    of_node += 1
-                    offsets[written] = used
-                    if of_node == most[place]:
+                    _write(depth, pool, variables, walk, out)
+                    if at[OF_NODE] == completed.most[place]:
                         depth = -1
                         break
             while link >= 0 and starts[pool[links[link, ORIGIN], NEWEST]] < low:
                 link = links[link, FOLLOWING]
             if link < 0:
+                if depth == 1 and len(known):
+                    first = at[BEFORE_ORIGIN]
+                    known[node, FIRST_PATH], known[node, NUMBER_OF_PATHS] = first, at[WRITTEN] - first
+                    known[node, LOWEST] = low
                 depth -= 1
                 continue
             if depth + 1 == path.size:
-                cursor[depth] = link
-                wanted = DEEPER
+                cursor[depth], wanted = link, DEEPER
                 break
             cursor[depth] = links[link, FOLLOWING]
             depth += 1
-            path[depth] = links[link, ORIGIN]
-            cursor[depth] = -2
+            path[depth], cursor[depth] = links[link, ORIGIN], NEW
+            if depth == 1:
+                at[BEFORE_ORIGIN] = at[WRITTEN]
         if wanted == NOTHING:
             place += 1
-    at[PLACE], at[DEPTH], at[WRITTEN], at[OF_NODE], at[USED], at[WANTED] = place, depth, written, of_node, used, wanted
+    at[PLACE], at[DEPTH], at[WANTED] = place, depth, wanted
+
+
+@inlined
+def _shortage(length: Int, at: Ints, out: Paths) -> int:
+    """What there is too little room for, if a path of some length is to be written."""
+    if at[WRITTEN] + 2 > out.offsets.size:
+        return PATHS
+    return REFERENCES if at[USED] + length > out.events.size else NOTHING
+
+
+@inlined
+def _write(depth: Int, pool: Numbers, variables: Bytes, walk: Walk, out: Paths) -> None:
+    """Write the nodes of a walk, from the one it has come to, as the end of a path."""
+    at, used = walk.at, walk.at[USED]
+    for back in range(depth, -1, -1):
+        node = walk.path[back]
+        out.events[used] = pool[node, EVENT]
+        out.kinds[used] = variables[pool[node, STATE]]
+        used += 1
+    at[USED] = used
+    at[WRITTEN] += 1
+    at[OF_NODE] += 1
+    out.offsets[at[WRITTEN]] = used
+
+
+@compiled
+def _copy_known(
+    depth: Int, progress: Int, low: Int, starts: Ints, pool: Numbers, variables: Bytes, walk: Walk, out: Paths
+) -> tuple[int, int]:
+    """Write what leads to the node of a walk again, and the walk from there on; the cursor, and what has no room."""
+    starts, pool, variables = borrowed(starts), borrowed(pool), borrowed(variables)
+    walk, out = borrowed(walk), borrowed(out)
+    first, number_of_paths = walk.known[walk.path[depth], FIRST_PATH], walk.known[walk.path[depth], NUMBER_OF_PATHS]
+    for number in range(COPYING - progress, number_of_paths):
+        begin, end = out.offsets[first + number], out.offsets[first + number + 1] - 1
+        if starts[out.events[begin]] < low:
+            continue
+        wanted = _shortage(end - begin + depth, walk.at, out)
+        if wanted != NOTHING:
+            return COPYING - number, wanted
+        used = walk.at[USED]
+        put(out.events[begin:end], out.events[used : used + end - begin], 0)
+        put(out.kinds[begin:end], out.kinds[used : used + end - begin], 0)
+        walk.at[USED] = used + end - begin
+        _write(depth - 1, pool, variables, walk, out)
+    return -1, NOTHING
 
 
 @compiled
@@ -115,8 +176,7 @@ def write_graphs(
     nodes: Ints,  #     completed runs, those of one completing event together
     lowest: Ints,  #    [row]
     starts: Ints,  #    [event]
-    variables: Bytes,  # [state]
-    runs: Runs,
+    runs: NodePool,
     place: npt.NDArray[np.int32],  # [node]: room, all −1
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
     """The runs of each row as a graph, nodes numbered through all rows: where the nodes of each row begin, their
@@ -168,7 +228,7 @@ def write_graphs(
         for number in range(size):
             node = ordered[number]
             events[total + number] = runs.nodes[node, EVENT]
-            kinds[total + number] = variables[runs.nodes[node, STATE]]
+            kinds[total + number] = runs.variables[runs.nodes[node, STATE]]
             before = linked
             link = runs.nodes[node, LINK]
             while link >= 0:

@@ -102,3 +102,17 @@ def count_since(completed: Ints, lowest: Ints, starts: Ints, runs: Runs, out: Co
                 count = add(count, runs.tallied[at])
             at = runs.tally[at, OLDER]
         out[place] = count
+
+
+@compiled
+def earliest_since(completed: Ints, lowest: Ints, starts: Ints, runs: Runs, out: Ints) -> None:
+    """The first event of the run at each node that begins earliest, but late enough; there must be one."""
+    for place in range(completed.size):
+        at: Int = runs.nodes[completed[place], TALLY]
+        earliest = np.int64(-1)
+        while at >= 0:
+            first = np.int64(runs.tally[at, FIRST])
+            if starts[first] >= lowest[place] and (earliest < 0 or starts[first] < starts[earliest]):
+                earliest = first
+            at = runs.tally[at, OLDER]
+        out[place] = earliest

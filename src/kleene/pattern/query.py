@@ -297,10 +297,24 @@ def _check_output(parsed: tree.Query, *, lines: bool) -> None:
             raise TimeoutsNotAvailable("TIMEOUTS needs a sequence of plain and Kleene components", parsed.timeouts_span)
     if parsed.output is None or parsed.output.mode is not tree.OutputMode.COMPRESSED:
         return
+    if parsed.returns is not None and parsed.returns.into is not None:
+        raise OutputNotAvailable(
+            "COMPRESSED writes no match out, and INTO makes an event of each",
+            parsed.output.span,
+            hint="leave COMPRESSED out, or INTO",
+        )
     if parsed.returns is not None:
-        raise OutputNotAvailable("COMPRESSED cannot be combined with RETURN yet", parsed.output.span)
+        raise OutputNotAvailable(
+            "COMPRESSED writes no match out, and RETURN computes columns of each",
+            parsed.output.span,
+            hint="leave RETURN out and compute from what `kleene.decompress` gives, or leave COMPRESSED out",
+        )
     if not lines:
-        raise OutputNotAvailable("COMPRESSED needs a sequence of plain and Kleene components", parsed.output.span)
+        raise OutputNotAvailable(
+            "COMPRESSED shares the beginnings of runs, and only a sequence of plain and Kleene components has runs",
+            parsed.output.span,
+            hint="leave COMPRESSED out: other patterns are joined match by match, with nothing left to save",
+        )
 
 
 def _digest(query: Query, schema: Schema, parts: tuple[Component, ...]) -> bytes:

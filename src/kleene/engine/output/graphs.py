@@ -1,4 +1,4 @@
-"""OUTPUT COMPRESSED (SASE+ §4.2): the runs that an event completed, as one graph, counted without writing them out."""
+"""Completed runs as graphs: how many matches they stand for, without writing these out, and the graphs of rows."""
 
 from __future__ import annotations
 
@@ -7,27 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from kleene.engine.executors.automaton import AutomatonExecutor
-from kleene.engine.output.gathering import constant
-from kleene.engine.output.identity import match_ids, used_hashes
-from kleene.engine.output.matches import Matches
 from kleene.engine.output.ordering import Spans
-from kleene.engine.output.selected import Selected
-from kleene.frames.compressed import Graphs, Store, compressed_table
-from kleene.frames.numbers import to_arrow
-from kleene.frames.results import event_column, result_schema, times
+from kleene.frames.compressed import Graphs, Sharing
 from kleene.kernels import runs as kernel
 from kleene.kernels.counting import count_paths
 from kleene.kernels.expression import Ints
-from kleene.kernels.first_paths import first_paths
-from kleene.kernels.paths import write_graphs
+from kleene.kernels.graph_blocks import Blocks, CompletedRows, EventTimes, arrange, count_early, reach, write_blocks
+from kleene.kernels.paths import NodePool, write_graphs
 from kleene.kernels.tallies import count_since
 from kleene.kernels.timeline import Timeline
-from kleene.pattern.query import BoundQuery
 
+# As `Completed.most`.
+ALL = np.iinfo(np.int64).max
 _SATURATED = np.uint64(2**64 - 1)
+# Nodes and links of one block: the row that holds them for the others has some megabytes at most.
+_MOST = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,52 +40,25 @@ class Completed:
     def take(self, places: Ints) -> Completed:
         return Completed(self.executor, self.nodes[places], self.lowest[places], self.most[places])
 
+    @property
+    def pool(self) -> NodePool:
+        runs = self.executor.pool
+        return NodePool(runs.nodes, runs.links, self.executor.variables)
 
-def compressed(
-    query: BoundQuery,
-    rows: pa.Table,
-    spans: Spans,
-    completed: Sequence[Completed],
-    time: Timeline,
-    *,
-    graphs: bool,
-) -> pa.Table:
-    """One row a completing event, in canonical order."""
-    events = _distinct([each.executor.event(each.nodes) for each in completed])
-    if not graphs:
-        return _counted_table(query, rows, spans, completed, events, time)
-    row_graphs = _together([_graphs(each, events, time) for each in completed])
-    parts = (
-        row_graphs.node_offsets,
-        row_graphs.variables,
-        row_graphs.events,
-        row_graphs.link_offsets,
-        row_graphs.links,
-        row_graphs.end_offsets,
-        row_graphs.ends,
-    )
-    offsets, nodes = first_paths(*parts, spans.start)
-    first = Matches(offsets, row_graphs.events[nodes], row_graphs.variables[nodes].astype(np.uint8))
-    known = Matches(row_graphs.node_offsets, row_graphs.events, row_graphs.variables.astype(np.uint8))
-    hashes = used_hashes(query, rows, spans.step, known) if len(events) else np.zeros(rows.num_rows, np.uint64)
-    store = Store(np.arange(rows.num_rows, dtype=np.int64), spans.start, spans.end, hashes)
-    counts = count_paths(
-        row_graphs.node_offsets, row_graphs.link_offsets, row_graphs.links, row_graphs.end_offsets, row_graphs.ends
-    )
-    ids = match_ids(query, Selected.of(query, first, np.arange(len(first))), hashes)
-    return compressed_table(query, rows, row_graphs, store, ids, list(map(str, counts)))
+
+# Counts ---------------------------------------------------------------------------------------------------------------
 
 
 def counts_of(completed: Completed, time: Timeline) -> list[int]:
     """How many matches each completed run stands for."""
-    counts, exact = _counts(completed, time)
+    counts, exact = counts_and_huge(completed, time)
     listed: list[int] = counts.tolist()
     for place, count in exact.items():
         listed[place] = count
     return listed
 
 
-def _counts(completed: Completed, time: Timeline) -> tuple[npt.NDArray[np.uint64], dict[int, int]]:
+def counts_and_huge(completed: Completed, time: Timeline) -> tuple[npt.NDArray[np.uint64], dict[int, int]]:
     """[run]: how many matches; and by place the counts beyond 64 bits. Only inexact counts are counted on graphs."""
     executor, nodes, lowest = completed.executor, completed.nodes, completed.lowest
     totals = executor.total(nodes)
@@ -102,112 +71,103 @@ def _counts(completed: Completed, time: Timeline) -> tuple[npt.NDArray[np.uint64
     late = np.flatnonzero(early | (totals == _SATURATED))
     if not len(late):
         return totals, {}
-    graph = _written(executor, np.arange(len(late) + 1), nodes[late], lowest[late], time)
-    exact = count_paths(graph.node_offsets, graph.link_offsets, graph.links, graph.end_offsets, graph.ends)
+    rows = CompletedRows(np.arange(len(late) + 1), nodes[late], lowest[late])
+    graphs = own_graphs(rows, completed.pool, time)
+    exact = count_paths(graphs.node_offsets, graphs.link_offsets, graphs.links, graphs.end_offsets, graphs.ends)
     huge = {place: count for place, count in zip(late.tolist(), exact, strict=True) if count >= _SATURATED}
     totals[late] = [min(count, int(_SATURATED)) for count in exact]
     return totals, huge
 
 
-def _distinct(events: Sequence[Ints]) -> Ints:
-    """The events, each once, in order. Those of one executor are in order already."""
-    every = np.concatenate([np.zeros(0, np.int64), *events])
-    ordered = every if len(events) == 1 else np.sort(every)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+# Graphs ---------------------------------------------------------------------------------------------------------------
 
 
-def _graphs(completed: Completed, events: Ints, time: Timeline) -> Graphs:
-    """The graphs of one executor's runs, one for each of these events."""
-    executor = completed.executor
-    row = np.searchsorted(events, executor.event(completed.nodes))
-    order = np.argsort(row, kind="stable")
-    offsets = np.searchsorted(row[order], np.arange(len(events) + 1))
-    # Runs that one event completes have the same window.
-    low = np.zeros(len(events), np.int64)
-    low[row] = completed.lowest
-    return _written(executor, offsets, completed.nodes[order], low, time)
+@dataclass(frozen=True, eq=False)
+class RowsOfRuns:
+    """What events completed, one row an event, in the nodes of all executors."""
+
+    rows: CompletedRows
+    pool: NodePool
+
+    @staticmethod
+    def of(completed: Sequence[Completed], rows: Sequence[Ints], number: int) -> RowsOfRuns:
+        """So many rows; `rows` says for each executor which row its completed runs belong to."""
+        pool, shifts = _one_pool(completed)
+        row = np.concatenate([np.zeros(0, np.int64), *rows])
+        lowest = np.zeros(number, np.int64)
+        # Runs that one event completes have the same window.
+        lowest[row] = np.concatenate([np.zeros(0, np.int64), *(each.lowest for each in completed)])
+        nodes = [each.nodes + shift for each, shift in zip(completed, shifts, strict=True)]
+        order = np.argsort(row, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=number))])
+        ends = np.concatenate([np.zeros(0, np.int64), *nodes])[order]
+        return RowsOfRuns(CompletedRows(offsets, ends, lowest), pool)
+
+    def take(self, places: Ints) -> CompletedRows:
+        """Some of the rows."""
+        offsets, nodes, lowest = self.rows
+        sizes = np.diff(offsets)[places]
+        taken = np.concatenate([[0], np.cumsum(sizes)])
+        at = np.repeat(offsets[places] - taken[:-1], sizes) + np.arange(taken[-1])
+        return CompletedRows(taken, nodes[at], lowest[places])
 
 
-def _written(executor: AutomatonExecutor, offsets: Ints, nodes: Ints, lowest: Ints, time: Timeline) -> Graphs:
-    """The graphs of rows; `offsets` says where the completed nodes of each begin."""
-    runs = executor.pool
-    room = np.full(int(runs.sizes[kernel.NODES]), -1, np.int32)
-    node_offsets, numbers, kinds, link_offsets, links, ends = write_graphs(
-        offsets, nodes, lowest, time.starts, executor.variables, runs, room
-    )
-    return Graphs(node_offsets, kinds, numbers, link_offsets, links, offsets, ends)
-
-
-def _together(parts: Sequence[Graphs]) -> Graphs:
-    """The graphs of several alternatives: those of one row become one."""
-    if len(parts) == 1:
-        return parts[0]
-    rows = len(parts[0])
-    shift = np.cumsum([0, *(len(part.events) for part in parts)])
-    node_row = np.concatenate([_owners(part.node_offsets) for part in parts])
-    order = np.argsort(node_row, kind="stable")
-    # [node as it was]: its number now.
-    number = np.empty(len(order), np.int64)
-    number[order] = np.arange(len(order))
-    sizes = np.concatenate([np.diff(part.link_offsets) for part in parts])
-    begins = np.concatenate([part.link_offsets[:-1] + at for part, at in zip(parts, _starts(parts), strict=True)])
-    links = np.concatenate([np.where(part.links < 0, -1, part.links + shift[n]) for n, part in enumerate(parts)])
-    link_offsets = np.concatenate([[0], np.cumsum(sizes[order])])
-    at = np.repeat(begins[order] - link_offsets[:-1], sizes[order]) + np.arange(link_offsets[-1])
-    moved = links[at]
-    end_row = np.concatenate([_owners(part.end_offsets) for part in parts])
-    by_row = np.argsort(end_row, kind="stable")
-    ends = np.concatenate([part.ends + shift[n] for n, part in enumerate(parts)])[by_row]
-    return Graphs(
-        np.searchsorted(node_row[order], np.arange(rows + 1)),
-        np.concatenate([part.variables for part in parts])[order],
-        np.concatenate([part.events for part in parts])[order],
-        link_offsets,
-        np.where(moved < 0, -1, number[np.maximum(moved, 0)]),
-        np.searchsorted(end_row[by_row], np.arange(rows + 1)),
-        number[ends],
-    )
-
-
-def _owners(offsets: Ints) -> Ints:
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
-def _starts(parts: Sequence[Graphs]) -> Ints:
-    return np.cumsum([0, *(len(part.links) for part in parts[:-1])])
-
-
-def _counted_table(
-    query: BoundQuery,
-    rows: pa.Table,
-    spans: Spans,
-    completed: Sequence[Completed],
-    events: Ints,
-    time: Timeline,
-) -> pa.Table:
-    """A table of counts without graphs; columns that need a graph are NULL."""
-    counts = np.zeros(len(events), np.uint64)
-    exact: dict[int, int] = {}
+def _one_pool(completed: Sequence[Completed]) -> tuple[NodePool, list[int]]:
+    """The nodes of all executors in one pool, and by how much the numbers of each are greater there."""
+    if len(completed) == 1:
+        return completed[0].pool, [0]
+    nodes, links = [np.zeros((0, kernel.FIELDS), np.int32)], [np.zeros((0, 2), np.int32)]
+    variables, shifts = [np.zeros(0, np.uint8)], []
+    states = number = linked = 0
     for each in completed:
-        at = np.searchsorted(events, each.executor.event(each.nodes))
-        some, huge = _counts(each, time)
-        before = counts.copy()
-        np.add.at(counts, at, some)
-        for place in {*np.flatnonzero(counts < before).tolist(), *at[list(huge)].tolist()}:
-            own = np.flatnonzero(at == place).tolist()
-            known = exact.get(place, int(before[place]))
-            exact[place] = known + sum(huge.get(node, int(some[node])) for node in own)
-    schema = result_schema(query, rows.schema)
-    columns = {field.name: pa.nulls(len(events), field.type) for field in schema}
-    columns["query"] = constant(query.name, len(events))
-    columns["end"] = times(spans.end[events], schema.field("end").type)
-    columns["count"] = to_arrow(counts).cast(pa.string())
-    if exact:
-        known = columns["count"].to_pylist()
-        for place, count in exact.items():
-            known[place] = str(count)
-        columns["count"] = pa.array(known, pa.string())
-    columns["last"] = event_column(rows, events, schema.field("last").type)
-    if query.partition:
-        columns["key"] = event_column(rows, events, schema.field("key").type)
-    return pa.table(columns, schema=schema)
+        pool, sizes = each.pool, each.executor.pool.sizes
+        nodes.append(pool.nodes[: sizes[kernel.NODES]].copy())
+        links.append(pool.links[: sizes[kernel.LINKS]].copy())
+        variables.append(pool.variables)
+        shifts.append(number)
+        nodes[-1][:, kernel.STATE] += states
+        links[-1][:, kernel.ORIGIN] += number
+        for column in (nodes[-1][:, kernel.LINK], links[-1][:, kernel.FOLLOWING]):
+            column[column >= 0] += linked
+        states, number, linked = states + len(variables[-1]), number + len(nodes[-1]), linked + len(links[-1])
+    return NodePool(np.concatenate(nodes), np.concatenate(links), np.concatenate(variables)), shifts
+
+
+def own_graphs(rows: CompletedRows, pool: NodePool, time: Timeline) -> Graphs:
+    """The graph of each row for itself, however much rows have in common."""
+    room = np.full(len(pool.nodes), -1, np.int32)
+    node_offsets, events, variables, link_offsets, links, ends = write_graphs(*rows, time.starts, pool, room)
+    return Graphs(node_offsets, variables, events, link_offsets, links, rows.offsets, ends)
+
+
+def shared_graphs(runs: RowsOfRuns, spans: Spans, time: Timeline) -> tuple[Graphs, Blocks]:
+    """The graphs of all rows, each node once for the rows that share it."""
+    rows, pool = runs.rows, runs.pool
+    times = EventTimes(time.starts, spans.start)
+    nodes, owners, hosts = reach(rows, times, pool, _MOST, np.full(len(pool.nodes), -1, np.int32))
+    members = arrange(nodes, owners, hosts, pool, len(spans.start))
+    blocks = write_blocks(rows, hosts, members, times, pool, np.full(len(pool.nodes), -1, np.int64))
+    events = pool.nodes[members.nodes, kernel.EVENT].astype(np.int64)
+    variables = pool.variables[pool.nodes[members.nodes, kernel.STATE]]
+    begins = np.flatnonzero(pool.nodes[members.nodes, kernel.STARTS] == 1)
+    sharing = _sharing(rows, hosts, members.offsets, begins, time.starts[events[begins]])
+    links = blocks.link_offsets, blocks.links
+    return Graphs(members.offsets, variables, events, *links, rows.offsets, blocks.ends, sharing), blocks
+
+
+def _sharing(rows: CompletedRows, hosts: Ints, member_offsets: Ints, begins: Ints, measured: Ints) -> Sharing:
+    """Who holds the nodes of whom, and which beginnings are too early for whom.
+
+    begins     the members at which matches begin, by host
+    measured   [begin]: its start, as windows are measured
+    """
+    offsets = np.searchsorted(begins, member_offsets)
+    host_of = np.repeat(np.arange(len(hosts)), np.diff(offsets))
+    order = np.lexsort((measured, host_of))
+    skipped = count_early(offsets, measured[order], hosts, rows.lowest)
+    # Only where a row skips some is it needed which there are.
+    needed = np.zeros(len(hosts), np.bool_)
+    needed[hosts[skipped > 0]] = True
+    kept = needed[host_of]
+    sizes = np.where(needed, np.diff(offsets), 0)
+    return Sharing(hosts.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)]), begins[order][kept], skipped)

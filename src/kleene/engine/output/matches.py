@@ -22,6 +22,8 @@ class Matches:
     variables: npt.NDArray[np.uint8]
     # [match]: how many steps after its last event it ends (`E@d` of the stream algebra); None: with it.
     later: Ints | None = None
+    # Whether the events of each match are in the order in which they happened, as those of a sequence are.
+    follows: bool = False
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -71,7 +73,7 @@ class Matches:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         at = np.repeat(self.offsets[places] - offsets[:-1], sizes) + np.arange(offsets[-1])
         later = None if self.later is None else self.later[places]
-        return Matches(offsets, self.events[at], self.variables[at], later)
+        return Matches(offsets, self.events[at], self.variables[at], later, self.follows)
 
     @staticmethod
     def of_rows(rows: npt.NDArray[np.signedinteger], variables: npt.NDArray[np.uint8]) -> Matches:
@@ -93,4 +95,5 @@ class Matches:
             np.concatenate([*offsets, shifts[-1:]]).astype(np.int64),
             np.concatenate([np.zeros(0, np.int64), *(part.events for part in parts)]),
             np.concatenate([np.zeros(0, np.uint8), *(part.variables for part in parts)]),
+            follows=all(part.follows for part in parts),
         )

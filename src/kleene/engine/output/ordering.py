@@ -34,9 +34,12 @@ class Ordered:
 
 def in_order(matches: Matches, spans: Spans) -> Ordered:
     size = len(matches)
-    start, end = empty(size, np.int64), empty(size, np.int64)
-    lasting = spans.start is not spans.end and not np.array_equal(spans.start, spans.end)
-    spans_of_matches(matches.offsets, matches.events, spans.start, spans.end, lasting, start, end)
+    if matches.follows:
+        start, end = spans.start[matches.first], spans.end[matches.last]
+    else:
+        start, end = empty(size, np.int64), empty(size, np.int64)
+        lasting = spans.start is not spans.end and not np.array_equal(spans.start, spans.end)
+        spans_of_matches(matches.offsets, matches.events, spans.start, spans.end, lasting, start, end)
     if matches.later is not None:
         end += matches.later
     ranked = Ranked(matches.offsets, matches.events, matches.variables, start)

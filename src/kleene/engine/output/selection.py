@@ -12,8 +12,9 @@ from kleene.engine.executors.contract import CompletedRuns, Completions, Executo
 from kleene.engine.executors.windows import Closing
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.strings import StringPool
+from kleene.engine.output.compressed import compressed
 from kleene.engine.output.crowds import crowds, drop_oldest, without
-from kleene.engine.output.graphs import Completed, compressed
+from kleene.engine.output.graphs import ALL, Completed
 from kleene.engine.output.matches import Matches
 from kleene.engine.output.ordering import Spans, in_order
 from kleene.engine.output.outputs import EngineOutputs
@@ -31,7 +32,7 @@ from kleene.lang.tree import OutputMode
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Policy, Settings
 
-_EVERYTHING, _ALL = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_EVERYTHING = np.iinfo(np.int64).min
 
 
 class Selection:
@@ -132,7 +133,7 @@ class Selection:
             lowest = np.full(len(nodes), _EVERYTHING)
         else:
             lowest = shifted(time.ends[executor.event(nodes)], (0 if window.inclusive else 1) - window.size)
-        return Completed(executor, nodes, lowest, np.full(len(nodes), _ALL))
+        return Completed(executor, nodes, lowest, np.full(len(nodes), ALL))
 
     def _compressed(self, completed: Sequence[Completed], store: EventStore, time: Timeline) -> pa.Table:
         query = self._query
