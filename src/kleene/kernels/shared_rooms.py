@@ -15,6 +15,7 @@ from kleene.kernels.shared_machine import (
     BOUND_PLACE,
     BY,
     EXPIRED,
+    EXPIRES,
     FILTER,
     KEYS,
     KEYS_END,
@@ -41,7 +42,6 @@ from kleene.kernels.stream_instances import (
     Instances,
     enter,
     free,
-    is_over,
     leave,
 )
 from kleene.kernels.timeline import LATEST
@@ -105,10 +105,10 @@ def _is_served(
     shape, own = machine.shapes.nodes[instances.shapes[instance]], instances.own[instance]
     served = shape[ROOM] == kind
     instances.counters[TOUCHED] += served
-    most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
-    if served and is_over(pool.cells[instance, START], events.ends[event], most):
-        instances.counters[EXPIRED] += 1
-        leave_room(machine, instances, instance)
+    if served and is_late(machine, shape, own, pool.cells[instance, START], events.ends[event]):
+        if shape[EXPIRES] == 1:
+            instances.counters[EXPIRED] += 1
+            leave_room(machine, instances, instance)
         served = False
     end, start = pool.cells[instance, END], events.starts[event]
     served = served and (end < start or (end == start and pool.cells[instance, END_TIE] < events.start_ties[event]))
@@ -126,6 +126,18 @@ def _is_served(
         pool.served[pool.sizes[SERVED]] = instance
         pool.sizes[SERVED] += 1
     return bool(served)
+
+
+@inlined
+def is_late(machine: SharedMachine, shape: Ints, own: int, start: int, now: int) -> bool:
+    """Whether an instance that began at a moment can no longer be served now.
+
+    Times may be anywhere in 64 bits, where the distance of two need not fit.
+    """
+    if shape[MOST] < 0:
+        return False
+    most = machine.graph.constants[own + shape[MOST]]
+    return bool(most < 0 or (start <= LATEST - most and now > start + most))
 
 
 @compiled

@@ -13,10 +13,11 @@ from kleene.kernels.expression import ProgramScope
 from kleene.kernels.jit import borrowed, compiled, inlined, step
 from kleene.kernels.shared_edges import AHEAD, LookAhead, count_root_accesses, look_ahead, traverse
 from kleene.kernels.shared_machine import (
+    ENTERS,
     EXPIRED,
+    EXPIRES,
     IS_FINAL,
     MADE,
-    MOST,
     SERVED_COUNT,
     WIDTH,
     Coming,
@@ -24,8 +25,8 @@ from kleene.kernels.shared_machine import (
     SharedMachine,
     SharedResults,
 )
-from kleene.kernels.shared_nodes import NODE_SHAPE, OWN_CONSTANTS, USERS
-from kleene.kernels.shared_rooms import enter_room, leave_room, open_rooms
+from kleene.kernels.shared_nodes import ENTERING, RANGED, TARGET, USERS, upper
+from kleene.kernels.shared_rooms import enter_room, is_late, leave_room, open_rooms
 from kleene.kernels.stream_instances import (
     LACKS,
     NEW,
@@ -38,7 +39,6 @@ from kleene.kernels.stream_instances import (
     StreamEvents,
     equal_one,
     free,
-    is_over,
     undo,
 )
 
@@ -179,8 +179,8 @@ def expire_shared(machine: SharedMachine, instances: SharedInstances, now: int) 
         if node < 0:
             continue
         shape, own = machine.shapes.nodes[instances.shapes[instance]], instances.own[instance]
-        most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
-        if machine.graph.nodes[node, USERS] == 0 or is_over(pool.cells[instance, START], now, most):
+        late = shape[EXPIRES] == 1 and is_late(machine, shape, own, pool.cells[instance, START], now)
+        if late or machine.graph.nodes[node, USERS] == 0:
             instances.counters[EXPIRED] += 1
             leave_room(machine, instances, instance)
 
@@ -196,6 +196,7 @@ def settle_in_shared(machine: SharedMachine, instances: SharedInstances) -> None
     for instance in range(pool.at.size):
         node = pool.at[instance]
         if node >= 0:
-            instances.shapes[instance] = machine.graph.nodes[node, NODE_SHAPE]
-            instances.own[instance] = machine.graph.nodes[node, OWN_CONSTANTS]
+            entry = machine.graph.entries[machine.graph.nodes[node, ENTERING]]
+            instances.shapes[instance] = machine.shapes.edges[upper(entry[TARGET]), ENTERS]
+            instances.own[instance] = upper(entry[RANGED])
             enter_room(machine, instances, instance)

@@ -93,6 +93,7 @@ class SharedQueries:
         *,
         merges: bool = True,
         rooms: bool = True,
+        deadlines: bool = True,
     ) -> None:
         """A set without queries.
 
@@ -100,9 +101,10 @@ class SharedQueries:
         settings   of the engines of templates that are no lines
         merges   whether equal prefixes of queries become one
         rooms    whether instances wait by the values that their filters test
+        deadlines   whether instances leave when they are too old to be served; otherwise only an event ends them
         """
         self.columns, self.schema, self.settings = columns, schema, settings or Settings()
-        self._merges, self._rooms = merges, rooms
+        self._merges, self._rooms, self._deadlines = merges, rooms, deadlines
         layout = column_layout(columns, columns.names)
         first = EventLayout(layout)
         others = [name for name, column in layout.items() if column.type in FOREIGN]
@@ -139,8 +141,10 @@ class SharedQueries:
             runs_as = rows
         else:
             shared = self._shared_plan(bound)
-            nodes = SharedCompiler(shared, self.columns, self.layout, rooms=self._rooms).nodes()
-            runs_as = SharedNodes(shared, nodes)
+            compiler = SharedCompiler(
+                shared, self.columns, self.layout, rooms=self._rooms, deadlines=self._deadlines
+            )
+            runs_as = SharedNodes(shared, compiler.nodes())
         number = self.queries.new_template(len(template.parameters))
         compiled = SharedTemplate(number, template, bound, self._classes(bound), runs_as)
         self._templates[number] = self._numbers[template] = compiled
