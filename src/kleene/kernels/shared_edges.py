@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from kleene.kernels import opcodes as op
@@ -26,6 +24,7 @@ from kleene.kernels.shared_machine import (
     AtomColumns,
     Coming,
     EventCells,
+    LookAhead,
     SharedInstances,
     SharedMachine,
     SharedShapes,
@@ -64,20 +63,9 @@ from kleene.kernels.stream_instances import (
     NEW,
     START,
     START_TIE,
-    Hashes,
     put_int,
     put_real,
 )
-
-# For so many events edges of the root are looked up beforehand.
-AHEAD = 32
-
-
-class LookAhead(NamedTuple):
-    """What was looked up for some events beforehand, by access of the root."""
-
-    heads: Ints  #    [event, access]: the first edge of the bucket; −1: there is none
-    hashes: Hashes  # [event, access]
 
 
 @step
@@ -202,11 +190,7 @@ def count_root_accesses(graph: SharedGraph) -> int:
 def look_ahead(
     machine: SharedMachine, atoms: AtomColumns, ahead: LookAhead, first: int, last: int, counters: Ints
 ) -> None:
-    """Find where edges of the root begin for some events.
-
-    Nothing depends on these look-ups: the processor waits for many of them at once, where one event after the other
-    would wait for each. Most of an event's time is waiting for memory.
-    """
+    """Find where edges of the root begin for some events."""
     machine, atoms, ahead = borrowed(machine), borrowed(atoms), borrowed(ahead)
     graph = machine.graph
     for event in range(first, last):
@@ -227,8 +211,8 @@ def look_ahead(
         for turn in range(ahead.heads.shape[1]):
             edge = ahead.heads[row, turn]
             if edge >= 0:
-                touched ^= graph.entries[edge, HASH]
-                touched ^= graph.entries[max(edge - 1, 0), HASH]
+                touched ^= graph.entries[edge, HASH] ^ graph.entries[max(edge - 1, 0), HASH]
+                touched ^= graph.entries[max(edge - 2, 0), HASH] ^ graph.entries[max(edge - 3, 0), HASH]
     for row in range(last - first):
         for turn in range(ahead.heads.shape[1]):
             edge = ahead.heads[row, turn]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kleene.kernels.expression import Bytes, Ints, Reals
 from kleene.kernels.ordered_rooms import OrderedRooms
 from kleene.kernels.shared_nodes import Numbers, SharedGraph
-from kleene.kernels.stream_instances import Instances, StreamEvents
+from kleene.kernels.stream_instances import Hashes, Instances, StreamEvents
 
 # Columns of the shape of a node: how many cells its instances have, whether they are results, the kind of room where
 # instances wait, where the sources of these values begin and end, the test of the filter edge, the shape
@@ -90,6 +90,26 @@ class SharedMachine(NamedTuple):
     graph: SharedGraph
     shapes: SharedShapes
     reals: Reals  # [place]: the constants of the graph, those that are reals
+
+
+class LookAhead(NamedTuple):
+    """What was looked up for some events beforehand: edges by access of the root, and rooms by their kind.
+
+    Nothing depends on these look-ups: the processor waits for many of them at once, where one event after the other
+    would wait for each. Most of an event's time is waiting for memory.
+    """
+
+    heads: Ints  #    [event, access]: the first edge of the bucket; −1: there is none
+    hashes: Hashes  # [event, access]
+    opens: Bytes  #   [event, kind of room]: whether the event has the values of a room; NOT_ASKED
+    rooms: Hashes  #  [event, kind of room]
+    first: Ints  #    [event, kind of room]: who waits first in the room, or in another of its bucket; −1: nobody
+
+
+# For so many events edges of the root and rooms are looked up beforehand.
+AHEAD = 32
+# Nothing waited in rooms of this kind then.
+NOT_ASKED = 2
 
 
 class EventCells(NamedTuple):

@@ -21,6 +21,7 @@ from kleene.kernels.shared_machine import (
     KEYS_END,
     LESS,
     MOST,
+    NOT_ASKED,
     OF_NODE,
     OF_REAL_CELL,
     OPENED,
@@ -28,7 +29,10 @@ from kleene.kernels.shared_machine import (
     ROOM,
     STAYS,
     TOUCHED,
+    TOUCHED_AHEAD,
+    AtomColumns,
     Coming,
+    LookAhead,
     SharedInstances,
     SharedMachine,
 )
@@ -47,26 +51,72 @@ from kleene.kernels.stream_instances import (
 from kleene.kernels.timeline import LATEST
 
 
+@compiled
+def look_into_rooms(
+    machine: SharedMachine, atoms: AtomColumns, instances: SharedInstances, ahead: LookAhead, first: int, last: int
+) -> None:
+    """Find the rooms of some events, and who waits there: most of those will still be there when the event comes."""
+    machine, atoms = borrowed(machine), borrowed(atoms)
+    instances, ahead = borrowed(instances), borrowed(ahead)
+    pool, kinds = instances.pool, machine.shapes.rooms.shape[0]
+    for row in range(last - first):
+        for kind in range(kinds):
+            ahead.opens[row, kind], ahead.first[row, kind] = NOT_ASKED, -1
+            if instances.occupied[kind] > 0:
+                opens, room = _room_of_event(machine, atoms, kind, first + row)
+                ahead.opens[row, kind], ahead.rooms[row, kind] = opens, room
+                if opens and machine.shapes.rooms[kind, ORDERED_BY] < 0:
+                    ahead.first[row, kind] = pool.heads[np.int64(room & np.uint64(pool.heads.size - 1))]
+    # What is read here will be there when it is needed.
+    touched = np.int64(0)
+    for row in range(last - first):
+        for kind in range(kinds):
+            instance = ahead.first[row, kind]
+            if instance >= 0:
+                touched ^= np.int64(pool.rooms[instance]) ^ pool.cells[instance, START] ^ pool.below[instance]
+                touched ^= instances.shapes[instance] ^ instances.own[instance]
+    instances.counters[TOUCHED_AHEAD] = touched
+
+
+@inlined
+def _room_of_event(machine: SharedMachine, atoms: AtomColumns, kind: int, event: int) -> tuple[bool, np.uint64]:
+    """Whether an event has the values of a room of this kind, and the room."""
+    shapes = machine.shapes
+    columns, compared = shapes.rooms[kind, BY], shapes.rooms[kind, ORDERED_BY]
+    room, has_values = mix(np.uint64(kind + 1)), True
+    for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
+        column = shapes.columns[place]
+        has_values &= atoms.known[event, column] == 1
+        room = mix(room ^ np.uint64(atoms.values[event, column]))
+    return has_values and (compared < 0 or atoms.known[event, compared] == 1), room
+
+
 @step
 def open_rooms(
-    machine: SharedMachine, coming: Coming, instances: SharedInstances, scope: ProgramScope, event: int
+    machine: SharedMachine,
+    coming: Coming,
+    instances: SharedInstances,
+    scope: ProgramScope,
+    visiting: tuple[int, int],
+    ahead: LookAhead,
 ) -> int:
-    """Find the instances that an event serves, in the rooms of its values; how many visits it makes, the root first."""
+    """Find the instances that an event serves, in the rooms of its values; how many visits it makes, the root first.
+
+    visiting   the event, and its row in what was looked up beforehand
+    """
     shapes, pool = machine.shapes, instances.pool
-    values, known = coming.atoms.values, coming.atoms.known
+    values, (event, row) = coming.atoms.values, visiting
     instances.visits[0] = -1
     visits = 1
     for kind in range(shapes.rooms.shape[0]):
         if instances.occupied[kind] == 0:
             continue
-        columns, compared = shapes.rooms[kind, BY], shapes.rooms[kind, ORDERED_BY]
-        room, has_values = mix(np.uint64(kind + 1)), True
-        for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
-            column = shapes.columns[place]
-            has_values &= known[event, column] == 1
-            room = mix(room ^ np.uint64(values[event, column]))
-        if not has_values or (compared >= 0 and known[event, compared] == 0):
+        opens, room = ahead.opens[row, kind] == 1, ahead.rooms[row, kind]
+        if ahead.opens[row, kind] == NOT_ASKED:
+            opens, room = _room_of_event(machine, coming.atoms, kind, event)
+        if not opens:
             continue
+        compared = shapes.rooms[kind, ORDERED_BY]
         instances.counters[OPENED] += 1
         if compared < 0:
             instance = pool.heads[np.int64(room & np.uint64(pool.heads.size - 1))]

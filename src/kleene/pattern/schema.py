@@ -20,7 +20,7 @@ ColumnTypes = Mapping[str, ValueType | str] | Iterable[str]
 # event's stream, NULL where the stream has types of its own. In tables of events for many queries of one template:
 # OWNER, the number of the query that an event is for, OWNER_DIGEST, what identifies that in match ids, and EVENT_HASH,
 # what identifies the event. In results: EVENTS, the events of each match in a list, FIRST_TIE and LAST_TIE, the
-# tie-breakers of the first and of the last of them, and SHARED_ID, the id that a match has for all queries of a template.
+# tie-breakers of the first and of the last of them, and SHARED_ID, the id of a match that queries of a template share.
 _PRIVATE = "\x1f"
 
 
