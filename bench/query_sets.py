@@ -252,9 +252,11 @@ def loading(size: int) -> list[Verdict]:
     verdicts.append(Verdict("G8", new <= 0.02, f"add of a new shape: {new * 1e3:.1f} ms (goal 20)"))
     names = rules.names
     loaded_bytes = resident()
-    for name in names:
-        rules.remove(name)
+    while names:
+        rules.remove(names.pop())
+    del names
     gc.collect()
+    give_back()
     left, first = resident() / 2**20, before / 2**20
     print(f"  {loaded_bytes / 2**20:.0f} MB with all queries, {left:.0f} MB after removing all, {first:.0f} before")
     return verdicts
