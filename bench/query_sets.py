@@ -65,9 +65,9 @@ class Run:
         looked, fired, opened, touched, _, made = self.counters[: kernel.MADE + 1] / self.events
         levels = " / ".join(f"{number:,}" for number in self.levels)
         return (
-            f"{self.rate / 1e3:8.0f} k events/s ({self.clock_rate / 1e3:.0f} by the clock), {self.matches:,} matches; nodes {levels}; an event: {looked:.1f}"
-            f" tests, {fired:.2f} edges, {opened:.1f} rooms, {touched:.2f} instances touched, {made:.2f} made;"
-            f" {self.waiting:,} wait at the end"
+            f"{self.rate / 1e3:8.0f} k events/s ({self.clock_rate / 1e3:.0f} by the clock), {self.matches:,} matches;"
+            f" nodes {levels}; an event: {looked:.1f} tests, {fired:.2f} edges, {opened:.1f} rooms, {touched:.2f}"
+            f" instances touched, {made:.2f} made; {self.waiting:,} wait at the end"
         )
 
 
@@ -367,7 +367,7 @@ def peers() -> None:
         print(
             f"  {kind}, {size:,} queries: Esper loads in {esper.load_seconds:.1f} s,"
             f" {esper.events_per_second / 1e3:.1f} k events/s, {esper.matches:,} matches, {esper.megabytes:.0f} MB;"
-            f" Kleene loads in {seconds:.2f} s, {ours.rate / 1e3:.0f} k events/s, {ours.matches:,} matches,"
+            f" Kleene loads in {seconds:.2f} s, {ours.clock_rate / 1e3:.0f} k events/s, {ours.matches:,} matches,"
             f" {rules.nbytes / 2**20:.1f} MB",
             flush=True,
         )
