@@ -3,6 +3,17 @@
 Figures 16(a), (b), (c) and 17 of the paper, then loading, adding, memory, queries that an event does not concern, and
 many hits an event, and patterns; counts are compared with those of single queries that run by themselves. Peers: the
 naive extension of a pub/sub engine (the same kernels and the same index without merging and without rooms), and Esper.
+
+The naive extension is measured twice. In CESAR's model (§3, Algorithm 1) only an event ends an instance: one that is
+past its duration does not satisfy `DUR <= t and ATT = CONST` any more, so that it stays where it is for ever, and an
+engine without rooms looks at it with every event. That is what the paper's "No MQO" line runs, and the verdict compares
+with it. That time frees what can be served no longer is part of our rooms; the naive extension with deadlines, which
+has far fewer instances to look at, is printed beside it. Without deadlines instances grow with the stream: over 20,000
+events as many wait on average as the paper has active nodes (6,000 to 16,000); over the 100,000 events of all other
+lines, more. Both are printed, each beside the shared line over the same events.
+
+Rates over streams are by the time of the processor, all threads together: what one core does, also where others use the
+machine. The rate by the clock stands beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +34,7 @@ import pyarrow as pa
 import kleene
 from bench.measure import CountsDiffer, Verdict, header
 from bench.pattern_sets import patterns
-from bench.query_workload import EVENTS, TEMPLATES, Workload, events, queries, text
+from bench.query_workload import DURATION, EVENTS, TEMPLATES, Workload, events, queries, text
 from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.engine.query_sets.shared_stream import SharedStream
@@ -34,6 +45,8 @@ from kleene.query_set import QuerySet
 SIZES = (10_000, 100_000, 200_000, 400_000)
 REPEATS = 3
 PAPER_NODES = (48, 71, 96)
+# After so many events of W5 as much waits in the naive extension as in the paper.
+NAIVE_EVENTS = 20_000
 
 
 @dataclass(frozen=True)
@@ -41,25 +54,28 @@ class Run:
     """One set over one stream."""
 
     rate: float
+    clock_rate: float
     matches: int
     levels: tuple[int, ...]
     counters: np.ndarray
     events: int
+    waiting: int
 
     def line(self) -> str:
         looked, fired, opened, touched, _, made = self.counters[: kernel.MADE + 1] / self.events
         levels = " / ".join(f"{number:,}" for number in self.levels)
         return (
-            f"{self.rate / 1e3:8.0f} k events/s, {self.matches:,} matches; nodes {levels}; an event: {looked:.1f}"
-            f" tests, {fired:.2f} edges, {opened:.1f} rooms, {touched:.2f} instances touched, {made:.2f} made"
+            f"{self.rate / 1e3:8.0f} k events/s ({self.clock_rate / 1e3:.0f} by the clock), {self.matches:,} matches;"
+            f" nodes {levels}; an event: {looked:.1f} tests, {fired:.2f} edges, {opened:.1f} rooms, {touched:.2f}"
+            f" instances touched, {made:.2f} made; {self.waiting:,} wait at the end"
         )
 
 
-def loaded(template: str, size: int, workload: Workload, *, merges: bool = True, rooms: bool = True) -> QuerySet:
-    """A set of so many queries of a template."""
+def loaded(template: str, size: int, workload: Workload, **switches: bool) -> QuerySet:
+    """A set of so many queries of a template; switches of `SharedQueries` turn off what makes it fast."""
     columns = events(1, workload).schema
     rules = QuerySet(columns)
-    rules._shared = SharedQueries(columns, schema_on(columns, kleene.Schema()), merges=merges, rooms=rooms)
+    rules._queries.shared = SharedQueries(columns, schema_on(columns, kleene.Schema()), **switches)
     for query, table in queries(template, size, workload):
         refused = rules.add_many(query, table).refused
         assert not refused.num_rows, refused
@@ -68,17 +84,18 @@ def loaded(template: str, size: int, workload: Workload, *, merges: bool = True,
 
 def measured(rules: QuerySet, stream: pa.Table, repeats: int = REPEATS) -> Run:
     """The median rate over a stream, after a warm-up."""
-    seconds = []
+    seconds, by_clock = [], []
     for number in range(repeats + 1):
-        began = time.perf_counter()
+        began, began_by_clock = time.process_time(), time.perf_counter()
         shared = SharedStream(rules._shared, lives=False)
         found, _, _ = shared.finish(stream)
         if number or repeats == 0:
-            seconds.append(time.perf_counter() - began)
-    matches = sum(len(each.pairs.queries) for each in found)
-    counters = shared.run.counters.copy()
-    nodes = tuple(rules._shared.nodes.levels)
-    return Run(stream.num_rows / statistics.median(seconds), matches, nodes, counters, stream.num_rows)
+            seconds.append(time.process_time() - began)
+            by_clock.append(time.perf_counter() - began_by_clock)
+    matches, size = sum(len(each.pairs.queries) for each in found), stream.num_rows
+    rate, clock_rate = (size / statistics.median(times) for times in (seconds, by_clock))
+    nodes, run = tuple(rules._shared.nodes.levels), shared.run
+    return Run(rate, clock_rate, matches, nodes, run.counters.copy(), size, run.size)
 
 
 # Figures -------------------------------------------------------------------------------------------------------------
@@ -126,25 +143,47 @@ def figure_16bc(size: int) -> None:
 
 
 def figure_17(sizes: tuple[int, ...]) -> list[Verdict]:
-    """As it is, and where t is as long as thousand events: then as many nodes are active as in the paper."""
-    ratio = 0.0
-    for size, unit in [*((size, 1) for size in sizes), *((size, 50) for size in sizes)]:
-        if size == min(sizes):
-            print(f"\nFig. 17: Filter with t = {20 * unit} ticks; naive looks at every instance")
-        workload = Workload(unit=unit)
-        lines = {
-            "all": measured(loaded("Filter", size, workload), events()),
-            "no merging": measured(loaded("Filter", size, workload, merges=False), events()),
-            "naive": measured(loaded("Filter", size, workload, merges=False, rooms=False), events(), repeats=1),
-        }
-        if len({run.matches for run in lines.values()}) > 1:
-            raise CountsDiffer.between({name: run.matches for name, run in lines.items()})
-        for name, run in lines.items():
-            print(f"  {size:>7,} {name:10s} {run.line()}", flush=True)
-        ratio = lines["all"].rate / lines["naive"].rate
-    return [
-        Verdict("G8", ratio >= 100, f"shared {ratio:.1f} x the naive extension with {max(sizes):,} queries (goal 100)")
-    ]
+    """With t of 20 events, as in the paper; and of a thousand, where more waits although time frees instances."""
+    largest = max(sizes)
+    beside = {(size, unit): _with_deadlines(size, Workload(unit=unit)) for unit in (50, 1) for size in sizes}
+    for size in sizes:
+        few = _without_deadlines(size, events(NAIVE_EVENTS))
+    whole = _without_deadlines(largest, events())
+    said = f"shared {whole:.0f} x the naive extension with {largest:,} queries over {EVENTS:,} events (goal 100)"
+    others = f"{few:.0f} x over {NAIVE_EVENTS:,}, {beside[largest, 1]:.1f} x where time frees the naive one's instances"
+    return [Verdict("G8", whole >= 100, f"{said}; {others}")]
+
+
+def _with_deadlines(size: int, workload: Workload) -> float:
+    """How many times faster the shared queries are than the naive extension where time frees instances."""
+    ticks = DURATION * workload.unit
+    print(f"\nFig. 17: Filter with t = {ticks} ticks; naive looks at every instance, and time frees them")
+    lines = {
+        "all": measured(loaded("Filter", size, workload), events()),
+        "no merging": measured(loaded("Filter", size, workload, merges=False), events()),
+        "naive": measured(loaded("Filter", size, workload, merges=False, rooms=False), events(), repeats=1),
+    }
+    return _compared(size, lines)
+
+
+def _without_deadlines(size: int, stream: pa.Table) -> float:
+    """The same where nothing but an event ends an instance of the naive extension."""
+    print(f"\nFig. 17: the naive extension as in Algorithm 1, over {stream.num_rows:,} events")
+    naive = loaded("Filter", size, Workload(), merges=False, rooms=False, deadlines=False)
+    lines = {
+        "all": measured(loaded("Filter", size, Workload()), stream),
+        "naive": measured(naive, stream, repeats=0),
+    }
+    return _compared(size, lines)
+
+
+def _compared(size: int, lines: dict[str, Run]) -> float:
+    """How many times faster the first line is than the last; all have the same matches."""
+    if len({run.matches for run in lines.values()}) > 1:
+        raise CountsDiffer.between({name: run.matches for name, run in lines.items()})
+    for name, run in lines.items():
+        print(f"  {size:>7,} {name:10s} {run.line()}", flush=True)
+    return lines["all"].rate / lines["naive"].rate
 
 
 # Counts --------------------------------------------------------------------------------------------------------------
@@ -217,9 +256,11 @@ def loading(size: int) -> list[Verdict]:
     verdicts.append(Verdict("G8", new <= 0.02, f"add of a new shape: {new * 1e3:.1f} ms (goal 20)"))
     names = rules.names
     loaded_bytes = resident()
-    for name in names:
-        rules.remove(name)
+    while names:
+        rules.remove(names.pop())
+    del names
     gc.collect()
+    give_back()
     left, first = resident() / 2**20, before / 2**20
     print(f"  {loaded_bytes / 2**20:.0f} MB with all queries, {left:.0f} MB after removing all, {first:.0f} before")
     return verdicts
@@ -326,7 +367,7 @@ def peers() -> None:
         print(
             f"  {kind}, {size:,} queries: Esper loads in {esper.load_seconds:.1f} s,"
             f" {esper.events_per_second / 1e3:.1f} k events/s, {esper.matches:,} matches, {esper.megabytes:.0f} MB;"
-            f" Kleene loads in {seconds:.2f} s, {ours.rate / 1e3:.0f} k events/s, {ours.matches:,} matches,"
+            f" Kleene loads in {seconds:.2f} s, {ours.clock_rate / 1e3:.0f} k events/s, {ours.matches:,} matches,"
             f" {rules.nbytes / 2**20:.1f} MB",
             flush=True,
         )

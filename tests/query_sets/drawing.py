@@ -60,11 +60,11 @@ def draw_set(seed: int, size: int, *, patterns: int = 0, length: int = 4) -> Dra
     while len(texts) < size - patterns:
         case = random_stream_case(rng, linear_plus=rng.random() < 0.95)
         if (case.start, case.tie_breaker) == roles:
-            texts += [(_varied(rng, case.text), "cesar") for _ in range(rng.randint(1, 6))]
+            texts += [(_varied(rng, case.text, "cesar"), "cesar") for _ in range(rng.randint(1, 6))]
     texts = texts[: size - patterns]
     while len(texts) < size:
         text = random_pattern(rng)
-        texts += [(_varied(rng, text), "kleene") for _ in range(min(rng.randint(1, 4), size - len(texts)))]
+        texts += [(_varied(rng, text, "kleene"), "kleene") for _ in range(min(rng.randint(1, 4), size - len(texts)))]
     queries = {
         f"q{number}": kleene.query(text, name=f"q{number}", spelling=spelling)
         for number, (text, spelling) in enumerate(texts)
@@ -72,11 +72,11 @@ def draw_set(seed: int, size: int, *, patterns: int = 0, length: int = 4) -> Dra
     return DrawnSet(queries, _stream(rng, first, length), first.schema)
 
 
-def _varied(rng: Random, text: str) -> str:
+def _varied(rng: Random, text: str, spelling: str) -> str:
     """The text with some of the numbers that it compares changed."""
     shape, literals = lifted(text)
     parts = shape.split("\0")
-    compared = {each.place for each in liftable(text, read_query(text).tree)}
+    compared = {each.place for each in liftable(text, read_query(text, spelling=spelling).tree)}
     changed = [
         str(rng.randint(0, 5)) if number in compared and literal.isdigit() and rng.random() < 0.4 else literal
         for number, literal in enumerate(literals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -210,6 +211,34 @@ def test_an_engine_goes_on_when_memory_is_given_back() -> None:
         row = {name: values[n] for name, values in limits(size).items()}
         expected = alone(SOME, kleene.query(RISING, params=row))
         assert sorted(each for output in (first, *second) for each in ids(output, f"r{n}")) == expected
+
+
+def test_the_same_match_of_several_queries_of_an_engine_is_one_row_with_their_list() -> None:
+    """Also where two queries of one template differ in a constant that both satisfy."""
+    rules = QuerySet(EVENTS)
+    size = 60
+    rules.add_many(RISING, pa.table({"name": [f"r{n}" for n in range(size)], **limits(size)}))
+    listed = [row for table in rules.match(SOME, results="queries").matches for row in table.to_pylist()]
+    by_query = Counter(name for row in listed for name in row["queries"])
+    counts = rules.match(SOME, results="counts").counts.to_pylist()
+    assert by_query == {row["query"]: row["matches"] for row in counts}
+    content = [json.dumps({name: row[name] for name in row if name != "queries"}, default=str) for row in listed]
+    assert len(set(content)) == len(content) < by_query.total()
+    assert max(len(row["queries"]) for row in listed) > 1
+
+
+def test_memory_of_queries_of_an_engine_is_given_back() -> None:
+    rules = QuerySet(EVENTS)
+    size = 6_000
+    rules.add_many(RISING, pa.table({"name": [f"r{n}" for n in range(size)], **limits(size)}))
+    before = rules.nbytes
+    for n in range(100, size):
+        rules.remove(f"r{n}")
+    # Half of them went at once, before there were too few to care.
+    assert rules.nbytes < 0.6 * before
+    rules.add(RISING, name="again", params={"k": 0, "step": 0, "s": "p", "f": False})
+    expected = alone(SOME, kleene.query(RISING, params={"k": 0, "step": 0, "s": "p", "f": False}))
+    assert ids(rules.match(SOME), "again") == expected != []
 
 
 def test_a_type_that_lacks_an_attribute() -> None:

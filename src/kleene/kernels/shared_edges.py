@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from kleene.kernels import opcodes as op
@@ -15,26 +13,29 @@ from kleene.kernels.shared_machine import (
     ENTERS,
     FIRED,
     FOUND_BY,
+    FROM_CELLS,
+    FROM_EVENT,
+    FROM_NOWHERE,
+    FROM_REAL_PROGRAM,
     LOOKED_AT,
     REBIND,
     TEST,
     TOUCHED_AHEAD,
     AtomColumns,
     Coming,
+    EventCells,
+    LookAhead,
     SharedInstances,
     SharedMachine,
     SharedShapes,
 )
 from kleene.kernels.shared_nodes import (
-    ACCESSES,
-    COLUMN_SET,
     FIRST,
     HASH,
     HIGH,
-    LEAVING,
+    LEADS_TO,
     LINKS,
     LOW,
-    NEXT_ACCESS,
     NEXT_IN_BUCKET,
     OTHER_HIGH,
     OTHER_LOW,
@@ -44,42 +45,27 @@ from kleene.kernels.shared_nodes import (
     SharedGraph,
     access_hash,
     bucket_of,
+    columns_of,
     end_in_run,
     first_range,
     lower,
+    next_access,
     next_in_run,
     second_range,
     upper,
     with_value,
 )
-from kleene.kernels.shared_rooms import holds_of
+from kleene.kernels.shared_rooms import holds_of, is_late
 from kleene.kernels.stream_instances import (
-    COMPUTED_REAL,
     END,
     END_TIE,
     FREE,
-    FROM_CELL,
-    FROM_INTS,
-    FROM_REALS,
     NEW,
-    NOTHING,
     START,
     START_TIE,
-    Hashes,
-    StreamEvents,
     put_int,
     put_real,
 )
-
-# For so many events edges of the root are looked up beforehand.
-AHEAD = 32
-
-
-class LookAhead(NamedTuple):
-    """What was looked up for some events beforehand, by access of the root."""
-
-    heads: Ints  #    [event, access]: the first edge of the bucket; −1: there is none
-    hashes: Hashes  # [event, access]
 
 
 @step
@@ -103,10 +89,10 @@ def traverse(
         instance = instances.visits[visit]
         node = instances.pool.at[instance] if instance >= 0 else ROOT
         rebind = shapes.nodes[instances.shapes[instance], REBIND] if instance >= 0 else -1
-        access = graph.nodes[node, ACCESSES]
+        access = graph.nodes[ROOT, LEADS_TO] if instance < 0 else instances.looked_up[visit, 0]
         edge, columns, value_hash = -1, 0, np.uint64(0)
         run, at, end = 0, 0, 0
-        while rebind >= 0 or at < end or edge != -1 or access >= 0:
+        while rebind >= 0 or at < end or edge != -1 or access != -1:
             shape, constants, target, own, candidate = -1, 0, 0, 0, -1
             if rebind >= 0:
                 shape, constants, target = rebind, instances.own[instance], node
@@ -132,33 +118,32 @@ def traverse(
                     end = at
                 at = next_in_run(graph, run, at, end, coming.atoms.values[event])
             else:
-                columns = graph.accesses[access, COLUMN_SET]
+                columns = columns_of(graph, access)
                 if instance < 0:
                     edge, value_hash = ahead.heads[row, turn], ahead.hashes[row, turn]
                     turn += 1
                 elif access == instances.looked_up[visit, 0]:
                     edge, value_hash = instances.looked_up[visit, 1], np.uint64(instances.looked_up[visit, 2])
                 else:
-                    value_hash, has_values = _hash_of(machine, coming.atoms, access, node, event)
+                    value_hash, has_values = _hash_of(machine, coming.atoms, columns, node, event)
                     edge = graph.heads[bucket_of(value_hash, graph.heads.size)] if has_values else -1
-                access = graph.accesses[access, NEXT_ACCESS]
+                access = next_access(graph, access)
             if candidate >= 0:
                 entry = graph.entries[candidate]
                 if _fits(graph, shapes, entry, columns, coming.atoms, event):
                     shape, constants = upper(entry[TARGET]), upper(entry[LINKS])
                     target, own = lower(entry[TARGET]), upper(entry[RANGED])
             if shape >= 0:
-                has_room &= _fire(machine, coming.events, instances, scope, (shape, constants, target, own), instance)
+                has_room &= _fire(machine, coming, instances, scope, (shape, constants, target, own), instance)
     instances.counters[LOOKED_AT] += looked_at
     return has_room
 
 
 @inlined
-def _hash_of(machine: SharedMachine, atoms: AtomColumns, access: int, node: int, event: int) -> tuple[np.uint64, bool]:
+def _hash_of(machine: SharedMachine, atoms: AtomColumns, columns: int, node: int, event: int) -> tuple[np.uint64, bool]:
     """The hash by which edges of a node are found for an event, and whether there can be any."""
-    shapes, columns = machine.shapes, machine.graph.accesses[access, COLUMN_SET]
-    value_hash = access_hash(node, columns)
-    has_values = machine.graph.accesses[access, LEAVING] > 0
+    shapes = machine.shapes
+    value_hash, has_values = access_hash(node, columns), True
     for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
         column = shapes.columns[place]
         has_values &= atoms.known[event, column] == 1
@@ -173,12 +158,12 @@ def _look_at_visits(
     """Find where edges begin at the first access of all nodes that an event visits, as for the root (`look_ahead`)."""
     graph, looked_up = machine.graph, instances.looked_up
     for visit in range(1, visits):
-        looked_up[visit, 0] = graph.nodes[instances.pool.at[instances.visits[visit]], ACCESSES]
+        looked_up[visit, 0] = graph.nodes[instances.pool.at[instances.visits[visit]], LEADS_TO]
     for visit in range(1, visits):
         looked_up[visit, 1] = -1
-        if looked_up[visit, 0] >= 0:
-            node = instances.pool.at[instances.visits[visit]]
-            value_hash, has_values = _hash_of(machine, atoms, looked_up[visit, 0], node, event)
+        if looked_up[visit, 0] != -1:
+            node, columns = instances.pool.at[instances.visits[visit]], columns_of(graph, looked_up[visit, 0])
+            value_hash, has_values = _hash_of(machine, atoms, columns, node, event)
             looked_up[visit, 2] = np.int64(value_hash)
             if has_values:
                 looked_up[visit, 1] = bucket_of(value_hash, graph.heads.size)
@@ -194,10 +179,10 @@ def _look_at_visits(
 
 @step
 def count_root_accesses(graph: SharedGraph) -> int:
-    number, access = 0, graph.nodes[ROOT, ACCESSES]
-    while access >= 0:
+    number, access = 0, graph.nodes[ROOT, LEADS_TO]
+    while access != -1:
         number += 1
-        access = graph.accesses[access, NEXT_ACCESS]
+        access = next_access(graph, access)
     return number
 
 
@@ -205,21 +190,17 @@ def count_root_accesses(graph: SharedGraph) -> int:
 def look_ahead(
     machine: SharedMachine, atoms: AtomColumns, ahead: LookAhead, first: int, last: int, counters: Ints
 ) -> None:
-    """Find where edges of the root begin for some events.
-
-    Nothing depends on these look-ups: the processor waits for many of them at once, where one event after the other
-    would wait for each. Most of an event's time is waiting for memory.
-    """
+    """Find where edges of the root begin for some events."""
     machine, atoms, ahead = borrowed(machine), borrowed(atoms), borrowed(ahead)
     graph = machine.graph
     for event in range(first, last):
-        turn, access = 0, graph.nodes[ROOT, ACCESSES]
-        while access >= 0:
-            value_hash, has_values = _hash_of(machine, atoms, access, ROOT, event)
+        turn, access = 0, graph.nodes[ROOT, LEADS_TO]
+        while access != -1:
+            value_hash, has_values = _hash_of(machine, atoms, columns_of(graph, access), ROOT, event)
             ahead.hashes[event - first, turn] = value_hash
             ahead.heads[event - first, turn] = bucket_of(value_hash, graph.heads.size) if has_values else -1
             turn += 1
-            access = graph.accesses[access, NEXT_ACCESS]
+            access = next_access(graph, access)
     for row in range(last - first):
         for turn in range(ahead.heads.shape[1]):
             if ahead.heads[row, turn] >= 0:
@@ -230,8 +211,13 @@ def look_ahead(
         for turn in range(ahead.heads.shape[1]):
             edge = ahead.heads[row, turn]
             if edge >= 0:
-                touched ^= graph.entries[edge, HASH]
-                touched ^= graph.entries[max(edge - 1, 0), HASH]
+                touched ^= graph.entries[edge, HASH] ^ graph.entries[max(edge - 1, 0), HASH]
+                touched ^= graph.entries[max(edge - 2, 0), HASH] ^ graph.entries[max(edge - 3, 0), HASH]
+    for row in range(last - first):
+        for turn in range(ahead.heads.shape[1]):
+            edge = ahead.heads[row, turn]
+            if edge >= 0:
+                touched ^= graph.constants[upper(graph.entries[edge, LINKS])]
     counters[TOUCHED_AHEAD] = touched
 
 
@@ -259,7 +245,7 @@ def _fits(graph: SharedGraph, shapes: SharedShapes, entry: Ints, columns: int, a
 @step
 def _fire(
     machine: SharedMachine,
-    events: StreamEvents,
+    coming: Coming,
     instances: SharedInstances,
     scope: ProgramScope,
     edge: tuple[int, int, int, int],
@@ -267,12 +253,16 @@ def _fire(
 ) -> bool:
     """Make a new instance of one (−1: of none) and the newest event, if the test of an edge holds; False: no room.
 
+    One that is too old already to be served is not made.
+
     edge   its shape, where its constants are, the node that it enters, and where the constants of that are
     """
-    pool, event = instances.pool, scope.bindings[0, 0]
+    pool, events, event = instances.pool, coming.events, scope.bindings[0, 0]
     row, constants, before = machine.shapes.edges[edge[0]], edge[1], max(instance, 0)
-    tested, fires = machine.shapes.parts[row[TEST]], True
-    if tested[0] < tested[1]:
+    start = events.starts[event] if instance < 0 else pool.cells[before, START]
+    fires = not is_late(machine, machine.shapes.nodes[row[ENTERS]], edge[3], start, events.ends[event])
+    tested = machine.shapes.parts[row[TEST]]
+    if fires and tested[0] < tested[1]:
         fires = holds_of(machine.shapes.words, tested, machine.graph.constants, machine.reals, constants, scope, before)
     has_room = not fires or pool.sizes[FREE] > 0
     if fires and has_room:
@@ -283,34 +273,45 @@ def _fire(
         pool.at[new], instances.shapes[new], instances.own[new] = edge[2], row[ENTERS], edge[3]
         instances.counters[FIRED] += 1
         instances.begun[new] = events.ends[event] if instance < 0 else instances.begun[before]
-        pool.cells[new, START] = events.starts[event] if instance < 0 else pool.cells[before, START]
+        pool.cells[new, START] = start
         pool.cells[new, START_TIE] = events.start_ties[event] if instance < 0 else pool.cells[before, START_TIE]
         pool.cells[new, END] = events.ends[event]
         pool.cells[new, END_TIE] = events.end_ties[event]
         for place in range(row[ASSIGNMENTS], row[ASSIGNMENTS_END]):
-            _assign(machine, scope, new, place, constants, before)
+            _assign(machine, coming.cells, scope, new, place, constants, before)
     return bool(has_room)
 
 
 @inlined
-def _assign(machine: SharedMachine, scope: ProgramScope, new: int, place: int, constants: int, before: int) -> None:
-    """Give a new instance one of its values."""
+def _assign(
+    machine: SharedMachine,
+    event_cells: EventCells,
+    scope: ProgramScope,
+    new: int,
+    place: int,
+    constants: int,
+    before: int,
+) -> None:
+    """Give a new instance some of its values."""
     event, groups = scope.bindings[0, 0], scope.groups
-    cell, kind = machine.shapes.assignments[place, 0], machine.shapes.assignments[place, 1]
-    source, column = machine.shapes.assignments[place, 2], machine.shapes.assignments[place, 3]
-    if kind == FROM_CELL:
-        groups.ints[new, cell] = groups.ints[before, source]
-        groups.states[new, cell] = groups.states[before, source]
-    elif kind == FROM_INTS:
-        put_int(groups, new, cell, scope.events.states[column, event], scope.events.ints[source, event])
-    elif kind == FROM_REALS:
-        put_real(groups, new, cell, scope.events.states[column, event], scope.events.reals[source, event])
-    elif kind == NOTHING:
-        put_int(groups, new, cell, op.NULL, 0)
+    assignment = machine.shapes.assignments[place]
+    kind, first, source, size = assignment[0], assignment[1], assignment[2], assignment[3]
+    if kind == FROM_CELLS:
+        for cell in range(size):
+            groups.ints[new, first + cell] = groups.ints[before, source + cell]
+        for cell in range(size):
+            groups.states[new, first + cell] = groups.states[before, source + cell]
+    elif kind == FROM_EVENT:
+        for cell in range(size):
+            groups.ints[new, first + cell] = event_cells.values[event, source + cell]
+        for cell in range(size):
+            groups.states[new, first + cell] = event_cells.states[event, source + cell]
+    elif kind == FROM_NOWHERE:
+        put_int(groups, new, first, op.NULL, 0)
     else:
         part = machine.shapes.parts[source]
         holds_of(machine.shapes.words, part, machine.graph.constants, machine.reals, constants, scope, before)
-        if kind == COMPUTED_REAL:
-            put_real(groups, new, cell, scope.stack.states[0], scope.stack.reals[0])
+        if kind == FROM_REAL_PROGRAM:
+            put_real(groups, new, first, scope.stack.states[0], scope.stack.reals[0])
         else:
-            put_int(groups, new, cell, scope.stack.states[0], scope.stack.ints[0])
+            put_int(groups, new, first, scope.stack.states[0], scope.stack.ints[0])

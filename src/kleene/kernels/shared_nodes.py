@@ -31,13 +31,14 @@ HASH, LINKS, TARGET, RANGED, LOW, HIGH, OTHER_LOW, OTHER_HIGH, ENTRY = range(9)
 # Numbers of an edge: its source, and the next edge that enters the same target.
 SOURCE, SIBLING, EDGE = range(3)
 
-# Numbers of a node: its shape, how many edges leave it and queries end there (0: nobody needs it), the first edge that
-# enters it, the first query that ends there, its first access, and where its constants are.
-NODE_SHAPE, USERS, ENTERING, QUERY, ACCESSES, OWN_CONSTANTS, NODE = range(7)
+# Numbers of a node: how many edges leave it and queries end there (0: nobody needs it), the first edge that enters it,
+# which knows its shape and where its constants are, and what it leads to: of results that is the first query that ends
+# there, of any other node the first access (−1: nothing).
+USERS, ENTERING, LEADS_TO, NODE = range(4)
 
-# Numbers of an access, one of the sets of columns by which the edges of a node are looked up: the set, the next access
-# of the node, and how many edges there are.
-COLUMN_SET, NEXT_ACCESS, LEAVING, ACCESS_WIDTH = range(4)
+# Numbers of an access, one of the sets of columns by which the edges of a node are looked up: the set, and the next
+# access of the node. Most nodes have one, which needs no memory of its own: it has the number −2 − set.
+COLUMN_SET, NEXT_ACCESS, ACCESS_WIDTH = range(3)
 
 # Sizes that change: nodes, edges, accesses, constants, and rows of these in use.
 NODES, EDGES, ACCESS_COUNT, CONSTANT_COUNT, ROW_COUNT, GRAPH_SIZES = range(6)
@@ -79,9 +80,9 @@ class NewEdges(NamedTuple):
     label: Ints  #         [LABEL]
 
 
-# Numbers of a label: the shape of edges, that of the nodes which they enter, the set of columns that is tested for
-# equality, the columns of two ranges (the second one times 2¹⁶), and whether equal edges are one.
-LABEL_EDGE, LABEL_NODE, LABEL_COLUMNS, LABEL_RANGED, LABEL_MERGES, LABEL = range(6)
+# Numbers of a label: the shape of edges, the set of columns that is tested for equality, the columns of two ranges (the
+# second one times 2¹⁶), and whether equal edges are one.
+LABEL_EDGE, LABEL_COLUMNS, LABEL_RANGED, LABEL_MERGES, LABEL = range(5)
 
 
 @inlined
@@ -124,6 +125,18 @@ def access_hash(source: int, columns: int) -> np.uint64:
 @inlined
 def with_value(value_hash: np.uint64, value: int) -> np.uint64:
     return mix(value_hash ^ np.uint64(value))
+
+
+@inlined
+def columns_of(graph: SharedGraph, access: int) -> int:
+    """The set of columns of an access."""
+    return -2 - access if access < -1 else graph.accesses[access, COLUMN_SET]
+
+
+@inlined
+def next_access(graph: SharedGraph, access: int) -> int:
+    """The next one of the same node; −1: there is none."""
+    return -1 if access < -1 else graph.accesses[access, NEXT_ACCESS]
 
 
 @inlined
@@ -239,7 +252,7 @@ def _is_kept(graph: SharedGraph, place: int, row: Ints) -> bool:
 def add_edges(graph: SharedGraph, new: NewEdges, targets: Numbers) -> None:
     """Put edges in, each with the node that it enters, or find those that are there; `targets` [row] gets the nodes.
 
-    There is room for as many edges, nodes and accesses as there are rows.
+    There is room for as many edges and nodes as there are rows, and for two accesses each.
     """
     graph, new = borrowed(graph), borrowed(new)
     merges = new.label[LABEL_MERGES] == 1
@@ -247,7 +260,7 @@ def add_edges(graph: SharedGraph, new: NewEdges, targets: Numbers) -> None:
         slot = _slot(graph, new, row) if merges else 0
         edge = graph.merged[slot] if merges else -1
         if edge < 0:
-            edge = _new_edge(graph, new, row, _new_node(graph, new, row))
+            edge = _new_edge(graph, new, row, _new_node(graph))
             if merges:
                 graph.merged[slot] = edge
         targets[row] = lower(graph.entries[edge, TARGET])
@@ -264,9 +277,8 @@ def add_entering(graph: SharedGraph, new: NewEdges, targets: Numbers) -> None:
 @step
 def _slot(graph: SharedGraph, new: NewEdges, row: int) -> int:
     """The place of an equal edge among the merged ones, or the free one where it belongs."""
-    target = both(new.own[row], new.label[LABEL_NODE])
     links = both(new.places[row], new.label[LABEL_EDGE])
-    value = _merging_hash(new.sources[row], target, links, new.ranges[row])
+    value = _merging_hash(new.sources[row], new.own[row], links, new.ranges[row])
     slot = bucket_of(value, graph.merged.size)
     while graph.merged[slot] >= 0 and not _is_same(graph, new, row, slot):
         slot = (slot + 1) & (graph.merged.size - 1)
@@ -274,9 +286,10 @@ def _slot(graph: SharedGraph, new: NewEdges, row: int) -> int:
 
 
 @inlined
-def _merging_hash(source: int, target: int, links: int, ranges: Ints) -> np.uint64:
-    """The hash of all that makes edges one: the source, shapes and constants of node and edge, and the ranges."""
-    value = with_value(with_value(mix(np.uint64(source + 1)), target), links)
+def _merging_hash(source: int, own: int, links: int, ranges: Ints) -> np.uint64:
+    """The hash of all that makes edges one: the source, the constants of the node, shape and constants of the edge,
+    and the ranges. The shape of the edge says that of the node."""
+    value = with_value(with_value(mix(np.uint64(source + 1)), own), links)
     for column in range(4):
         value = with_value(value, ranges[column])
     return value
@@ -286,14 +299,12 @@ def _merging_hash(source: int, target: int, links: int, ranges: Ints) -> np.uint
 def _is_same(graph: SharedGraph, new: NewEdges, row: int, slot: int) -> bool:
     edge = graph.merged[slot]
     entry = graph.entries[edge]
-    node = lower(entry[TARGET])
     same = (
-        node >= 0
+        lower(entry[TARGET]) >= 0
         and graph.edges[edge, SOURCE] == new.sources[row]
         and upper(entry[TARGET]) == new.label[LABEL_EDGE]
         and upper(entry[LINKS]) == new.places[row]
-        and graph.nodes[node, NODE_SHAPE] == new.label[LABEL_NODE]
-        and graph.nodes[node, OWN_CONSTANTS] == new.own[row]
+        and upper(entry[RANGED]) == new.own[row]
     )
     for column in range(4):
         same = same and entry[LOW + column] == new.ranges[row, column]
@@ -301,15 +312,12 @@ def _is_same(graph: SharedGraph, new: NewEdges, row: int, slot: int) -> bool:
 
 
 @step
-def _new_node(graph: SharedGraph, new: NewEdges, row: int) -> int:
+def _new_node(graph: SharedGraph) -> int:
     node = graph.sizes[NODES]
     graph.sizes[NODES] += 1
-    graph.nodes[node, NODE_SHAPE] = new.label[LABEL_NODE]
     graph.nodes[node, USERS] = 0
     graph.nodes[node, ENTERING] = -1
-    graph.nodes[node, QUERY] = -1
-    graph.nodes[node, ACCESSES] = -1
-    graph.nodes[node, OWN_CONSTANTS] = new.own[row]
+    graph.nodes[node, LEADS_TO] = -1
     return int(node)
 
 
@@ -322,7 +330,7 @@ def _new_edge(graph: SharedGraph, new: NewEdges, row: int, target: int) -> int:
     graph.edges[edge, SIBLING] = graph.nodes[target, ENTERING]
     graph.nodes[target, ENTERING] = edge
     graph.nodes[source, USERS] += 1
-    graph.accesses[_access(graph, source, columns), LEAVING] += 1
+    _add_access(graph, source, columns)
     value = access_hash(source, columns)
     for column in range(new.tested.shape[1]):
         value = with_value(value, new.tested[row, column])
@@ -338,18 +346,27 @@ def _new_edge(graph: SharedGraph, new: NewEdges, row: int, target: int) -> int:
 
 
 @inlined
-def _access(graph: SharedGraph, source: int, columns: int) -> int:
-    """The access of a node by a set of columns; a new one where there was none."""
-    access = graph.nodes[source, ACCESSES]
-    while access >= 0 and graph.accesses[access, COLUMN_SET] != columns:
-        access = graph.accesses[access, NEXT_ACCESS]
-    if access < 0:
-        access = graph.sizes[ACCESS_COUNT]
-        graph.sizes[ACCESS_COUNT] += 1
-        graph.accesses[access, COLUMN_SET] = columns
-        graph.accesses[access, NEXT_ACCESS] = graph.nodes[source, ACCESSES]
-        graph.accesses[access, LEAVING] = 0
-        graph.nodes[source, ACCESSES] = access
+def _add_access(graph: SharedGraph, node: int, columns: int) -> None:
+    """Let edges of a node be looked up by a set of columns, too."""
+    first = graph.nodes[node, LEADS_TO]
+    if first == -1:
+        graph.nodes[node, LEADS_TO] = -2 - columns
+        return
+    access = first
+    while access != -1 and columns_of(graph, access) != columns:
+        access = next_access(graph, access)
+    if access != -1:
+        return
+    if first < -1:
+        first = _new_access(graph, -2 - first, -1)
+    graph.nodes[node, LEADS_TO] = _new_access(graph, columns, first)
+
+
+@inlined
+def _new_access(graph: SharedGraph, columns: int, following: int) -> int:
+    access = graph.sizes[ACCESS_COUNT]
+    graph.sizes[ACCESS_COUNT] += 1
+    graph.accesses[access, COLUMN_SET], graph.accesses[access, NEXT_ACCESS] = columns, following
     return int(access)
 
 
@@ -372,11 +389,9 @@ def put_in_buckets(graph: SharedGraph) -> None:
             graph.heads[bucket] = edge
         if node < 0:
             continue
-        target = both(graph.nodes[node, OWN_CONSTANTS], graph.nodes[node, NODE_SHAPE])
-        links = both(upper(entry[LINKS]), upper(entry[TARGET]))
-        slot = bucket_of(
-            _merging_hash(graph.edges[edge, SOURCE], target, links, entry[LOW : OTHER_HIGH + 1]), graph.merged.size
-        )
+        own, links = upper(entry[RANGED]), both(upper(entry[LINKS]), upper(entry[TARGET]))
+        value = _merging_hash(graph.edges[edge, SOURCE], own, links, entry[LOW : OTHER_HIGH + 1])
+        slot = bucket_of(value, graph.merged.size)
         while graph.merged[slot] >= 0:
             slot = (slot + 1) & (graph.merged.size - 1)
         graph.merged[slot] = edge
@@ -401,21 +416,18 @@ def add_users(graph: SharedGraph, following: Numbers, queries: Numbers, nodes: N
     """Let queries end at nodes; `following` [query] gets the next query of the same node."""
     for row in range(queries.size):
         query, node = queries[row], nodes[row]
-        following[query] = graph.nodes[node, QUERY]
-        graph.nodes[node, QUERY] = query
+        following[query] = graph.nodes[node, LEADS_TO]
+        graph.nodes[node, LEADS_TO] = query
         graph.nodes[node, USERS] += 1
 
 
 @compiled
-def remove_user(graph: SharedGraph, sets: Ints, following: Numbers, query: int, node: int) -> None:
-    """Let a query end no longer at a node; edges that nobody needs any more leave the index.
-
-    sets   [shape of edges]: the set of columns by which they are looked up
-    """
+def remove_user(graph: SharedGraph, following: Numbers, query: int, node: int) -> None:
+    """Let a query end no longer at a node; edges that nobody needs any more leave the index."""
     graph = borrowed(graph)
-    before = graph.nodes[node, QUERY]
+    before = graph.nodes[node, LEADS_TO]
     if before == query:
-        graph.nodes[node, QUERY] = following[query]
+        graph.nodes[node, LEADS_TO] = following[query]
     else:
         while following[before] != query:
             before = following[before]
@@ -434,15 +446,13 @@ def remove_user(graph: SharedGraph, sets: Ints, following: Numbers, query: int, 
             if graph.edges[edge, SOURCE] != ROOT:
                 pending[left] = graph.edges[edge, SOURCE]
                 left += 1
-            _leave_index(graph, sets, edge)
+            _leave_index(graph, edge)
             edge = graph.edges[edge, SIBLING]
 
 
 @inlined
-def _leave_index(graph: SharedGraph, sets: Ints, edge: int) -> None:
-    shape = upper(graph.entries[edge, TARGET])
-    graph.accesses[_access(graph, graph.edges[edge, SOURCE], sets[shape]), LEAVING] -= 1
-    graph.entries[edge, TARGET] = both(-1, shape)
+def _leave_index(graph: SharedGraph, edge: int) -> None:
+    graph.entries[edge, TARGET] = both(-1, upper(graph.entries[edge, TARGET]))
     bucket = bucket_of(np.uint64(graph.entries[edge, HASH]), graph.heads.size)
     following = lower(graph.entries[edge, LINKS])
     other = int(graph.heads[bucket])

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kleene.kernels.expression import Ints
 from kleene.kernels.jit import compiled
-from kleene.kernels.shared_nodes import QUERY
+from kleene.kernels.shared_nodes import LEADS_TO
 
 Numbers = NDArray[np.int32]
 
@@ -23,7 +23,7 @@ def count_queries(nodes: Numbers, following: Numbers, since: Ints, ended: Ints, 
     begun       [result]: when its first event ended
     """
     for result in range(ended.size):
-        query = nodes[ended[result], QUERY]
+        query = nodes[ended[result], LEADS_TO]
         while query >= 0:
             if since[query] <= begun[result]:
                 counts[result] += 1
@@ -35,7 +35,7 @@ def list_queries(nodes: Numbers, following: Numbers, since: Ints, ended: Ints, b
     """[pair]: the queries of each result, one result after the other, as many as were counted."""
     at = 0
     for result in range(ended.size):
-        query = nodes[ended[result], QUERY]
+        query = nodes[ended[result], LEADS_TO]
         while query >= 0:
             if since[query] <= begun[result]:
                 queries[at] = query

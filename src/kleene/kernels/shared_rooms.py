@@ -15,11 +15,13 @@ from kleene.kernels.shared_machine import (
     BOUND_PLACE,
     BY,
     EXPIRED,
+    EXPIRES,
     FILTER,
     KEYS,
     KEYS_END,
     LESS,
     MOST,
+    NOT_ASKED,
     OF_NODE,
     OF_REAL_CELL,
     OPENED,
@@ -27,7 +29,10 @@ from kleene.kernels.shared_machine import (
     ROOM,
     STAYS,
     TOUCHED,
+    TOUCHED_AHEAD,
+    AtomColumns,
     Coming,
+    LookAhead,
     SharedInstances,
     SharedMachine,
 )
@@ -41,32 +46,77 @@ from kleene.kernels.stream_instances import (
     Instances,
     enter,
     free,
-    is_over,
     leave,
 )
 from kleene.kernels.timeline import LATEST
 
 
+@compiled
+def look_into_rooms(
+    machine: SharedMachine, atoms: AtomColumns, instances: SharedInstances, ahead: LookAhead, first: int, last: int
+) -> None:
+    """Find the rooms of some events, and who waits there: most of those will still be there when the event comes."""
+    machine, atoms = borrowed(machine), borrowed(atoms)
+    instances, ahead = borrowed(instances), borrowed(ahead)
+    pool, kinds = instances.pool, machine.shapes.rooms.shape[0]
+    for row in range(last - first):
+        for kind in range(kinds):
+            ahead.opens[row, kind], ahead.first[row, kind] = NOT_ASKED, -1
+            if instances.occupied[kind] > 0:
+                opens, room = _room_of_event(machine, atoms, kind, first + row)
+                ahead.opens[row, kind], ahead.rooms[row, kind] = opens, room
+                if opens and machine.shapes.rooms[kind, ORDERED_BY] < 0:
+                    ahead.first[row, kind] = pool.heads[np.int64(room & np.uint64(pool.heads.size - 1))]
+    # What is read here will be there when it is needed.
+    touched = np.int64(0)
+    for row in range(last - first):
+        for kind in range(kinds):
+            instance = ahead.first[row, kind]
+            if instance >= 0:
+                touched ^= np.int64(pool.rooms[instance]) ^ pool.cells[instance, START] ^ pool.below[instance]
+                touched ^= instances.shapes[instance] ^ instances.own[instance]
+    instances.counters[TOUCHED_AHEAD] = touched
+
+
+@inlined
+def _room_of_event(machine: SharedMachine, atoms: AtomColumns, kind: int, event: int) -> tuple[bool, np.uint64]:
+    """Whether an event has the values of a room of this kind, and the room."""
+    shapes = machine.shapes
+    columns, compared = shapes.rooms[kind, BY], shapes.rooms[kind, ORDERED_BY]
+    room, has_values = mix(np.uint64(kind + 1)), True
+    for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
+        column = shapes.columns[place]
+        has_values &= atoms.known[event, column] == 1
+        room = mix(room ^ np.uint64(atoms.values[event, column]))
+    return has_values and (compared < 0 or atoms.known[event, compared] == 1), room
+
+
 @step
 def open_rooms(
-    machine: SharedMachine, coming: Coming, instances: SharedInstances, scope: ProgramScope, event: int
+    machine: SharedMachine,
+    coming: Coming,
+    instances: SharedInstances,
+    scope: ProgramScope,
+    visiting: tuple[int, int],
+    ahead: LookAhead,
 ) -> int:
-    """Find the instances that an event serves, in the rooms of its values; how many visits it makes, the root first."""
+    """Find the instances that an event serves, in the rooms of its values; how many visits it makes, the root first.
+
+    visiting   the event, and its row in what was looked up beforehand
+    """
     shapes, pool = machine.shapes, instances.pool
-    values, known = coming.atoms.values, coming.atoms.known
+    values, (event, row) = coming.atoms.values, visiting
     instances.visits[0] = -1
     visits = 1
     for kind in range(shapes.rooms.shape[0]):
         if instances.occupied[kind] == 0:
             continue
-        columns, compared = shapes.rooms[kind, BY], shapes.rooms[kind, ORDERED_BY]
-        room, has_values = mix(np.uint64(kind + 1)), True
-        for place in range(shapes.sets[columns], shapes.sets[columns + 1]):
-            column = shapes.columns[place]
-            has_values &= known[event, column] == 1
-            room = mix(room ^ np.uint64(values[event, column]))
-        if not has_values or (compared >= 0 and known[event, compared] == 0):
+        opens, room = ahead.opens[row, kind] == 1, ahead.rooms[row, kind]
+        if ahead.opens[row, kind] == NOT_ASKED:
+            opens, room = _room_of_event(machine, coming.atoms, kind, event)
+        if not opens:
             continue
+        compared = shapes.rooms[kind, ORDERED_BY]
         instances.counters[OPENED] += 1
         if compared < 0:
             instance = pool.heads[np.int64(room & np.uint64(pool.heads.size - 1))]
@@ -105,10 +155,10 @@ def _is_served(
     shape, own = machine.shapes.nodes[instances.shapes[instance]], instances.own[instance]
     served = shape[ROOM] == kind
     instances.counters[TOUCHED] += served
-    most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
-    if served and is_over(pool.cells[instance, START], events.ends[event], most):
-        instances.counters[EXPIRED] += 1
-        leave_room(machine, instances, instance)
+    if served and is_late(machine, shape, own, pool.cells[instance, START], events.ends[event]):
+        if shape[EXPIRES] == 1:
+            instances.counters[EXPIRED] += 1
+            leave_room(machine, instances, instance)
         served = False
     end, start = pool.cells[instance, END], events.starts[event]
     served = served and (end < start or (end == start and pool.cells[instance, END_TIE] < events.start_ties[event]))
@@ -126,6 +176,18 @@ def _is_served(
         pool.served[pool.sizes[SERVED]] = instance
         pool.sizes[SERVED] += 1
     return bool(served)
+
+
+@inlined
+def is_late(machine: SharedMachine, shape: Ints, own: int, start: int, now: int) -> bool:
+    """Whether an instance that began at a moment can no longer be served now.
+
+    Times may be anywhere in 64 bits, where the distance of two need not fit.
+    """
+    if shape[MOST] < 0:
+        return False
+    most = machine.graph.constants[own + shape[MOST]]
+    return bool(most < 0 or (start <= LATEST - most and now > start + most))
 
 
 @compiled

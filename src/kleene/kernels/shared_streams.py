@@ -11,21 +11,24 @@ import numpy as np
 
 from kleene.kernels.expression import ProgramScope
 from kleene.kernels.jit import borrowed, compiled, inlined, step
-from kleene.kernels.shared_edges import AHEAD, LookAhead, count_root_accesses, look_ahead, traverse
+from kleene.kernels.shared_edges import count_root_accesses, look_ahead, traverse
 from kleene.kernels.shared_machine import (
+    AHEAD,
+    ENTERS,
     EXPIRED,
+    EXPIRES,
     IS_FINAL,
     MADE,
-    MOST,
     SERVED_COUNT,
     WIDTH,
     Coming,
+    LookAhead,
     SharedInstances,
     SharedMachine,
     SharedResults,
 )
-from kleene.kernels.shared_nodes import NODE_SHAPE, OWN_CONSTANTS, USERS
-from kleene.kernels.shared_rooms import enter_room, leave_room, open_rooms
+from kleene.kernels.shared_nodes import ENTERING, RANGED, TARGET, USERS, upper
+from kleene.kernels.shared_rooms import enter_room, is_late, leave_room, look_into_rooms, open_rooms
 from kleene.kernels.stream_instances import (
     LACKS,
     NEW,
@@ -38,7 +41,6 @@ from kleene.kernels.stream_instances import (
     StreamEvents,
     equal_one,
     free,
-    is_over,
     undo,
 )
 
@@ -59,8 +61,14 @@ def advance_shared(
     machine, coming, instances = borrowed(machine), borrowed(coming), borrowed(instances)
     results, scope = borrowed(results), borrowed(scope)
     events, sizes = coming.events, instances.pool.sizes
-    number = count_root_accesses(machine.graph)
-    ahead = LookAhead(np.empty((AHEAD, number), np.int64), np.empty((AHEAD, number), np.uint64))
+    number, kinds = count_root_accesses(machine.graph), machine.shapes.rooms.shape[0]
+    ahead = LookAhead(
+        np.empty((AHEAD, number), np.int64),
+        np.empty((AHEAD, number), np.uint64),
+        np.empty((AHEAD, kinds), np.uint8),
+        np.empty((AHEAD, kinds), np.uint64),
+        np.empty((AHEAD, kinds), np.int64),
+    )
     first_ahead, last_ahead = 0, 0
     at = begin
     while at < events.ends.size:
@@ -74,10 +82,10 @@ def advance_shared(
             if event < first_ahead or event >= last_ahead:
                 first_ahead, last_ahead = event, min(event + AHEAD, events.ends.size)
                 look_ahead(machine, coming.atoms, ahead, first_ahead, last_ahead, instances.counters)
-            visits = open_rooms(machine, coming, instances, scope, event)
-            has_room = has_room and traverse(
-                machine, coming, instances, scope, (event, visits, event - first_ahead), ahead
-            )
+                look_into_rooms(machine, coming.atoms, instances, ahead, first_ahead, last_ahead)
+            row = event - first_ahead
+            visits = open_rooms(machine, coming, instances, scope, (event, row), ahead)
+            has_room = has_room and traverse(machine, coming, instances, scope, (event, visits, row), ahead)
         if not has_room or not _results_fit(machine, instances, results):
             sizes[LACKS] = NO_RESULTS if has_room else NO_INSTANCES
             undo(instances.pool)
@@ -131,8 +139,11 @@ def _commit(machine: SharedMachine, instances: SharedInstances, results: SharedR
 def _share_a_node(instances: SharedInstances) -> bool:
     """Whether two new instances are at one node, or there are very many of them."""
     pool, noted = instances.pool, instances.noted
-    now, mask = pool.sizes[STEPS], noted.shape[0] - 1
-    several = bool(pool.sizes[NEW] > noted.shape[0] >> 1)
+    # As much of the table as is needed: few places are near each other.
+    now, mask = pool.sizes[STEPS], 15
+    while mask < 2 * pool.sizes[NEW]:
+        mask = 2 * mask + 1
+    several = bool(mask >= noted.shape[0])
     place = 0
     while not several and place < pool.sizes[NEW]:
         node = pool.at[pool.new[place]]
@@ -179,8 +190,8 @@ def expire_shared(machine: SharedMachine, instances: SharedInstances, now: int) 
         if node < 0:
             continue
         shape, own = machine.shapes.nodes[instances.shapes[instance]], instances.own[instance]
-        most = machine.graph.constants[own + shape[MOST]] if shape[MOST] >= 0 else -1
-        if machine.graph.nodes[node, USERS] == 0 or is_over(pool.cells[instance, START], now, most):
+        late = shape[EXPIRES] == 1 and is_late(machine, shape, own, pool.cells[instance, START], now)
+        if late or machine.graph.nodes[node, USERS] == 0:
             instances.counters[EXPIRED] += 1
             leave_room(machine, instances, instance)
 
@@ -196,6 +207,7 @@ def settle_in_shared(machine: SharedMachine, instances: SharedInstances) -> None
     for instance in range(pool.at.size):
         node = pool.at[instance]
         if node >= 0:
-            instances.shapes[instance] = machine.graph.nodes[node, NODE_SHAPE]
-            instances.own[instance] = machine.graph.nodes[node, OWN_CONSTANTS]
+            entry = machine.graph.entries[machine.graph.nodes[node, ENTERING]]
+            instances.shapes[instance] = machine.shapes.edges[upper(entry[TARGET]), ENTERS]
+            instances.own[instance] = upper(entry[RANGED])
             enter_room(machine, instances, instance)

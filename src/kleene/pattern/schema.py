@@ -19,8 +19,8 @@ ColumnTypes = Mapping[str, ValueType | str] | Iterable[str]
 # constant type, and IDENTITY, the match id of a composite event. In tables of several streams: STREAM, the name of each
 # event's stream, NULL where the stream has types of its own. In tables of events for many queries of one template:
 # OWNER, the number of the query that an event is for, OWNER_DIGEST, what identifies that in match ids, and EVENT_HASH,
-# what identifies the event. In results: EVENTS, the events of each match in a list, and FIRST_TIE and LAST_TIE, the
-# tie-breakers of the first and of the last of them.
+# what identifies the event. In results: EVENTS, the events of each match in a list, FIRST_TIE and LAST_TIE, the
+# tie-breakers of the first and of the last of them, and SHARED_ID, the id of a match that queries of a template share.
 _PRIVATE = "\x1f"
 
 
@@ -29,8 +29,8 @@ def private(name: str) -> str:
     return f"{_PRIVATE}{name}"
 
 
-START, TYPE, IDENTITY, STREAM, EVENTS, FIRST_TIE, LAST_TIE = map(
-    private, ("start", "type", "identity", "stream", "events", "first_tie", "last_tie")
+START, TYPE, IDENTITY, STREAM, EVENTS, FIRST_TIE, LAST_TIE, SHARED_ID = map(
+    private, ("start", "type", "identity", "stream", "events", "first_tie", "last_tie", "shared_id")
 )
 OWNER, OWNER_DIGEST, EVENT_HASH = map(private, ("owner", "owner_digest", "event_hash"))
 

@@ -24,7 +24,7 @@ from kleene.frames.results import result_schema, timeout_schema
 from kleene.kernels.expression import Ints
 from kleene.pattern.expressions import Whole
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENTS, FIRST_TIE, IDENTITY, LAST_TIE, OWNER, OWNER_DIGEST
+from kleene.pattern.schema import EVENTS, FIRST_TIE, IDENTITY, LAST_TIE, OWNER, OWNER_DIGEST, SHARED_ID
 
 # Columns are built in pieces of so many references, so that offsets of 32 bits are enough for the strings in them.
 PIECE = 1 << 24
@@ -70,7 +70,11 @@ def match_table(
         arrays |= returned.columns(selected)
         if query.listed:
             arrays |= _listed(query, columns, matches.take(part.order), spans, schema)
-        pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
+        piece = pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema)
+        if own is not None and owners is None:
+            # Of several queries that have the same match.
+            piece = piece.append_column(SHARED_ID, match_ids(query, selected, hashes))
+        pieces.append(piece)
     return pa.concat_tables(pieces)
 
 

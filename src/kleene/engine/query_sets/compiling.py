@@ -212,6 +212,7 @@ class CompiledNode:
     rebind    the edge that leads back
     stays     whether instances go on waiting where an event has served them
     order     that in which they wait; None: in none
+    expires   whether instances leave when they are too old to be served
     key       what makes nodes have one shape, besides how they are entered
     """
 
@@ -225,6 +226,7 @@ class CompiledNode:
     types: Mapping[str, ValueType]
     stays: bool = False
     order: WaitingOrder | None = None
+    expires: bool = True
 
     @property
     def has_most(self) -> bool:
@@ -264,19 +266,19 @@ class CompiledNode:
 
 
 def _most(lengths: Sequence[Clause], given: Parameters) -> Ints:
-    """[row]: how many steps of time a composite event may last."""
+    """[row]: how many steps of time a composite event may last; −1: none may be."""
     most = np.full(given.size, LATEST, np.int64)
     for clause in lengths:
         fixed = longest(clause)
         if fixed is not None:
-            most = np.minimum(most, min(max(fixed, 0), LATEST))
+            most = np.minimum(most, min(max(fixed, -1), LATEST))
             continue
         bound = open_length(clause)
         assert bound is not None, "a length is a constant or a parameter"
         elapsed, operator, parameter = bound
         values = given.values[parameter.name]
         steps = np.where(values <= np.iinfo(np.int64).min + elapsed.tick, -1, values - elapsed.tick)
-        most = np.minimum(most, np.maximum(steps - (operator == "<"), 0))
+        most = np.minimum(most, np.maximum(steps - (operator == "<"), -1))
     return most
 
 
@@ -298,9 +300,17 @@ def source_atom(source: StreamSource) -> Atom:
 class SharedCompiler(StreamCompiler):
     """Compiles a shared plan, for events with certain columns."""
 
-    def __init__(self, shared: SharedPlan, columns: pa.Schema, events: EventLayout, *, rooms: bool = True) -> None:
+    def __init__(
+        self,
+        shared: SharedPlan,
+        columns: pa.Schema,
+        events: EventLayout,
+        *,
+        rooms: bool = True,
+        deadlines: bool = True,
+    ) -> None:
         super().__init__(shared.plan, columns, events)
-        self._shared, self._rooms = shared, rooms
+        self._shared, self._rooms, self._deadlines = shared, rooms, deadlines
         self._types = {name: column.type for name, column in events.columns.items()}
 
     def nodes(self) -> list[CompiledNode]:
@@ -345,7 +355,9 @@ class SharedCompiler(StreamCompiler):
         how = state.stays, None if waiting is None else waiting.key
         key = label.source, state.schema, tuple(held), kinds, said, len(tested), how
         program = compile_condition(tested, layout)
-        return CompiledNode(label, cells, listed, program, loop, entering, key, types, state.stays, waiting)
+        return CompiledNode(
+            label, cells, listed, program, loop, entering, key, types, state.stays, waiting, self._deadlines
+        )
 
     def _order(
         self, clauses: Iterable[Clause], layout: StreamLayout, columns: Mapping[AttributeName, str]

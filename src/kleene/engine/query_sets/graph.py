@@ -14,7 +14,7 @@ from kleene.engine.query_sets.lasting_arrays import lasting, taken, with_some_ro
 from kleene.engine.query_sets.shapes import EnteringShape, Shapes
 from kleene.kernels import shared_nodes as kernel
 from kleene.kernels.expression import Ints
-from kleene.kernels.shared_machine import SharedMachine
+from kleene.kernels.shared_machine import ENTERS, SharedMachine
 from kleene.kernels.shared_nodes import NewEdges, Numbers, SharedGraph
 from kleene.plan.streams import FINAL, START
 
@@ -93,7 +93,7 @@ class QueryNodes:
         return ended
 
     def remove(self, query: int, node: int) -> None:
-        kernel.remove_user(self._graph, self.shapes.edge_sets, self._following, query, node)
+        kernel.remove_user(self._graph, self._following, query, node)
 
     def _new_edges(self, entering: CompiledEntering, sources: Numbers, given: Parameters) -> NewEdges:
         """The edges of some queries that enter a node, without their label."""
@@ -117,7 +117,7 @@ class QueryNodes:
             nodes=with_some_room(graph.nodes, used[kernel.NODES] + edges),
             edges=with_some_room(graph.edges, needed),
             entries=with_some_room(graph.entries, needed),
-            accesses=with_some_room(graph.accesses, used[kernel.ACCESS_COUNT] + edges),
+            accesses=with_some_room(graph.accesses, used[kernel.ACCESS_COUNT] + 2 * edges),
             constants=with_some_room(graph.constants, used[kernel.CONSTANT_COUNT] + constants),
         )
         all_rows = used[kernel.ROW_COUNT] + rows
@@ -173,6 +173,12 @@ class QueryNodes:
         """[node, NODE]"""
         return self._graph.nodes[: self.node_count]
 
+    def shapes_of(self, nodes: Ints) -> Ints:
+        """[node]: the shape of each, which is that of the first edge that enters it."""
+        shapes = self._graph.entries[self.node_table[nodes, kernel.ENTERING], kernel.TARGET] >> 32
+        entered: Ints = self.shapes.arrays.edges[shapes, ENTERS]
+        return entered
+
     @property
     def edge_table(self) -> Numbers:
         """[edge, EDGE]"""
@@ -193,9 +199,10 @@ class QueryNodes:
     @property
     def access_paths(self) -> dict[tuple[str, ...], int]:
         """The columns whose values edges are looked up by, and how many edges by each set of them."""
-        accesses = self._graph.accesses[: int(self._graph.sizes[kernel.ACCESS_COUNT])]
-        counts = np.bincount(accesses[:, kernel.COLUMN_SET], accesses[:, kernel.LEAVING], self.shapes.set_count)
-        named = zip(self.shapes.set_names, counts.astype(np.int64).tolist(), strict=True)
+        targets = self._graph.entries[: int(self._graph.sizes[kernel.EDGES]), kernel.TARGET]
+        needed = targets.astype(np.int32) >= 0
+        counts = np.bincount(self.shapes.edge_sets[targets[needed] >> 32], minlength=self.shapes.set_count)
+        named = zip(self.shapes.set_names, counts.tolist(), strict=True)
         return {names: count for names, count in named if count}
 
     @property
@@ -282,7 +289,7 @@ def _in_buckets(graph: SharedGraph, edges: int, rows: int) -> SharedGraph:
 def _empty(room: int) -> SharedGraph:
     """A graph with nothing but its root."""
     nodes = np.zeros((room, kernel.NODE), np.int32)
-    nodes[kernel.ROOT, [kernel.ENTERING, kernel.QUERY, kernel.ACCESSES]] = -1
+    nodes[kernel.ROOT, [kernel.ENTERING, kernel.LEADS_TO]] = -1
     nodes[kernel.ROOT, kernel.USERS] = 1
     sizes = np.zeros(kernel.GRAPH_SIZES, np.int64)
     sizes[kernel.NODES] = 1

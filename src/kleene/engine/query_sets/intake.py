@@ -17,9 +17,9 @@ from kleene.engine.query_sets.compiling import ALWAYS, TYPE, class_column
 from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.compiling import EventLayout
 from kleene.engine.streams.intake import Points
-from kleene.kernels.expression import Bytes, EventColumns, Ints
+from kleene.kernels.expression import Bytes, EventColumns, Ints, Reals
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
-from kleene.kernels.shared_machine import AtomColumns, Coming
+from kleene.kernels.shared_machine import AtomColumns, Coming, EventCells
 from kleene.kernels.stream_instances import StreamEvents
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import ValueType
@@ -77,7 +77,29 @@ class SharedIntake(NamedTuple):
         for number, name in enumerate(self.atoms):
             _put_atoms(atoms.values[:, number], atoms.known[:, number], name, store, layout, flags)
         events = StreamEvents(*points.for_kernels(), np.zeros(0, np.uint64))
-        return ComingEvents(Coming(events, atoms), columns)
+        return ComingEvents(Coming(events, atoms, _cells(columns, layout)), columns)
+
+
+def _cells(columns: EventColumns, layout: EventLayout) -> EventCells:
+    """The values of events as cells have them, by the number of the column; after all others that of the event."""
+    size = columns.states.shape[1]
+    values = np.zeros((size, len(layout.columns) + 1), np.int64)
+    states = np.full(values.shape, NULL, np.uint8)
+    for name, column in layout.columns.items():
+        place = layout.others.get(name, column.place)
+        if place < 0:
+            continue
+        has_value = columns.states[column.index] == VALUE
+        cells = columns.ints[place] if column.type is not ValueType.FLOAT else _bits(columns.reals[place])
+        values[:, column.index] = cells if has_value.all() else np.where(has_value, cells, 0)
+        states[:, column.index] = np.where(has_value, VALUE, NULL)
+    values[:, layout.number.index], states[:, layout.number.index] = columns.ints[layout.number.place], VALUE
+    return EventCells(values, states)
+
+
+def _bits(reals: Reals) -> Ints:
+    """Equal reals have equal bits: there is one zero, and one NaN."""
+    return np.where(np.isnan(reals), np.nan, reals + 0.0).view(np.int64)
 
 
 def _put_atoms(

@@ -15,11 +15,21 @@ from kleene.engine.streams.cells import CellLayout, Flags
 from kleene.kernels import shared_machine as kernel
 from kleene.kernels import stream_instances
 from kleene.kernels.expression import Ints
-from kleene.kernels.shared_nodes import LABEL, LABEL_COLUMNS, LABEL_EDGE, LABEL_MERGES, LABEL_NODE, LABEL_RANGED
+from kleene.kernels.shared_nodes import LABEL, LABEL_COLUMNS, LABEL_EDGE, LABEL_MERGES, LABEL_RANGED
 from kleene.optimize.streams.lines import EVENT
 from kleene.plan.program import NotCompilable, Program
 
-_COMPUTED = (stream_instances.COMPUTED_INT, stream_instances.COMPUTED_REAL)
+# What is copied from an event, be it an integer or a real, is found by the number of its column.
+_SOURCES = {
+    stream_instances.FROM_CELL: kernel.FROM_CELLS,
+    stream_instances.FROM_INTS: kernel.FROM_EVENT,
+    stream_instances.FROM_REALS: kernel.FROM_EVENT,
+    stream_instances.COMPUTED_INT: kernel.FROM_INT_PROGRAM,
+    stream_instances.COMPUTED_REAL: kernel.FROM_REAL_PROGRAM,
+    stream_instances.NOTHING: kernel.FROM_NOWHERE,
+}
+_COPIED = (kernel.FROM_CELLS, kernel.FROM_EVENT)
+_PROGRAMS = (kernel.FROM_INT_PROGRAM, kernel.FROM_REAL_PROGRAM)
 
 
 def holds_events(cells: CellLayout) -> bool:
@@ -34,6 +44,25 @@ class EnteringShape:
     edge: int
     columns: int
     ranged: int
+
+
+def _copies(
+    assignments: Sequence[tuple[int, int, int, int]], programs: Sequence[int]
+) -> list[tuple[int, int, int, int]]:
+    """Assignments as the kernel has them: what stands side by side, here and there, is copied at once.
+
+    programs   the number of each program that the assignments name
+    """
+    copies: list[tuple[int, int, int, int]] = []
+    for cell, of_cell, place, column in sorted(assignments):
+        kind = _SOURCES[of_cell]
+        source = column if kind == kernel.FROM_EVENT else programs[place] if kind in _PROGRAMS else place
+        last_kind, first, first_source, size = copies[-1] if copies else (-1, 0, 0, 0)
+        if kind in _COPIED and (last_kind, first + size, first_source + size) == (kind, cell, source):
+            copies[-1] = kind, first, first_source, size + 1
+        else:
+            copies.append((kind, cell, source, 1))
+    return copies
 
 
 class Shapes:
@@ -88,8 +117,8 @@ class Shapes:
     def label(self, entering: EnteringShape, node: int, *, merges: bool) -> Ints:
         """What the kernel is told of the edges of one label."""
         label = np.zeros(LABEL, np.int64)
-        label[LABEL_EDGE], label[LABEL_NODE] = self._firing(entering, node), node
-        label[LABEL_COLUMNS], label[LABEL_RANGED], label[LABEL_MERGES] = entering.columns, entering.ranged, merges
+        label[LABEL_EDGE], label[LABEL_MERGES] = self._firing(entering, node), merges
+        label[LABEL_COLUMNS], label[LABEL_RANGED] = entering.columns, entering.ranged
         return label
 
     def _firing(self, entering: EnteringShape, node: int) -> int:
@@ -129,7 +158,7 @@ class Shapes:
             kind, bound = node.order.source
             row[kernel.BOUND], row[kernel.BEYOND] = kind, int(node.order.beyond)
             row[kernel.BOUND_PLACE] = bound if isinstance(bound, int) else constant
-        row[kernel.STAYS] = int(node.stays)
+        row[kernel.STAYS], row[kernel.EXPIRES] = int(node.stays), int(node.expires)
         programs = self._add_programs(node.pool)
         row[kernel.FILTER] = programs[0]
         row[kernel.REBIND] = -1 if node.rebind is None else self._add_compiled(node.rebind, programs[1:], -1)
@@ -161,9 +190,7 @@ class Shapes:
         row = [0] * kernel.EDGE_SHAPE_WIDTH
         row[kernel.TEST], row[kernel.FOUND_BY] = programs[0], columns
         row[kernel.ASSIGNMENTS] = len(self._assignments)
-        # By kind: in this order the processor foresees what comes next.
-        for cell, kind, source, column in sorted(edge.assignments, key=lambda each: each[1]):
-            self._assignments.append((cell, kind, programs[source] if kind in _COMPUTED else source, column))
+        self._assignments += _copies(edge.assignments, programs)
         row[kernel.ASSIGNMENTS_END] = len(self._assignments)
         self._edges.append(row)
         return len(self._edges) - 1

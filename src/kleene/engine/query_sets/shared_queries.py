@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from kleene.engine.query_sets.intake import SharedIntake, compared_by_class
 from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.line_results import line_lists, line_rows
 from kleene.engine.query_sets.results import SharedFound, match_rows, query_lists
+from kleene.engine.query_sets.row_results import row_lists, row_rows
 from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.stored import ALWAYS_THERE, StoredQueries
 from kleene.engine.query_sets.template_rows import QueryFacts, RowMatches, RowQueries
@@ -93,6 +95,7 @@ class SharedQueries:
         *,
         merges: bool = True,
         rooms: bool = True,
+        deadlines: bool = True,
     ) -> None:
         """A set without queries.
 
@@ -100,9 +103,10 @@ class SharedQueries:
         settings   of the engines of templates that are no lines
         merges   whether equal prefixes of queries become one
         rooms    whether instances wait by the values that their filters test
+        deadlines   whether instances leave when they are too old to be served; otherwise only an event ends them
         """
         self.columns, self.schema, self.settings = columns, schema, settings or Settings()
-        self._merges, self._rooms = merges, rooms
+        self._merges, self._rooms, self._deadlines = merges, rooms, deadlines
         layout = column_layout(columns, columns.names)
         first = EventLayout(layout)
         others = [name for name, column in layout.items() if column.type in FOREIGN]
@@ -139,8 +143,8 @@ class SharedQueries:
             runs_as = rows
         else:
             shared = self._shared_plan(bound)
-            nodes = SharedCompiler(shared, self.columns, self.layout, rooms=self._rooms).nodes()
-            runs_as = SharedNodes(shared, nodes)
+            compiler = SharedCompiler(shared, self.columns, self.layout, rooms=self._rooms, deadlines=self._deadlines)
+            runs_as = SharedNodes(shared, compiler.nodes())
         number = self.queries.new_template(len(template.parameters))
         compiled = SharedTemplate(number, template, bound, self._classes(bound), runs_as)
         self._templates[number] = self._numbers[template] = compiled
@@ -264,7 +268,8 @@ class SharedQueries:
             template, rows = self._templates[number], queries.rows_of(number, mine)
             numbers, _ = self.queries.reserve(queries.names(mine))
             if isinstance(template.runs_as, RowQueries):
-                template.runs_as.renumber(mine, numbers)
+                values = _values(template, rows)
+                template.runs_as.compact(mine, numbers, partial(_parameters, template, values))
                 self.queries.put(numbers, number, rows, np.zeros(len(mine), np.int32), queries.since[mine])
                 continue
             self.add(template, _values(template, rows), numbers, queries.since[mine])
@@ -318,11 +323,7 @@ class SharedQueries:
     def table_of(self, found: SharedFound | RowMatches, *, lists: bool) -> pa.Table:
         """Results as a table: a row for each query and match, or a row for each match with the list of its queries."""
         if isinstance(found, RowMatches):
-            names, table = self.queries.names(found.queries), found.table
-            if not lists:
-                return table.set_column(table.column_names.index("query"), "query", names)
-            each = pa.ListArray.from_arrays(pa.array(np.arange(len(names) + 1, dtype=np.int32)), names)
-            return table.drop_columns(["match_id", "query"]).add_column(0, "queries", each)
+            return row_lists(found, self.queries) if lists else row_rows(found, self.queries)
         values = self.values
         if isinstance(found.query, BoundQuery):
             if lists:

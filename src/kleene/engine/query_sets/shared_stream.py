@@ -18,7 +18,7 @@ from kleene.engine.query_sets.template_rows import RowMatches, RowRun
 from kleene.engine.streams.intake import Points
 from kleene.frames.rows import BadRow
 from kleene.kernels.shared_machine import SharedResults
-from kleene.kernels.shared_nodes import NODE_SHAPE, QUERY
+from kleene.kernels.shared_nodes import LEADS_TO
 from kleene.kernels.stream_instances import FIRST_VALUE
 from kleene.pattern.query import BoundQuery
 
@@ -103,9 +103,9 @@ class SharedStream:
         """Results by their shape."""
         nodes, queries = self._shared.nodes, self._shared.queries
         since = queries.since if self._lives else np.full(len(queries.since), ALWAYS_THERE)
-        shapes = nodes.shapes.results_of[nodes.node_table[results.nodes, NODE_SHAPE]]
+        shapes = nodes.shapes.results_of[nodes.shapes_of(results.nodes)]
         for number in np.unique(shapes).tolist():
             own = SharedResults(*(array[shapes == number] for array in results))
             pairs = found_pairs(own, nodes.node_table, nodes.following, since)
-            query = self._shared.template_of(int(nodes.node_table[own.nodes[0], QUERY])).bound
+            query = self._shared.template_of(int(nodes.node_table[own.nodes[0], LEADS_TO])).bound
             yield SharedFound(query, nodes.shapes.results[number].cells, own, pairs)

@@ -31,12 +31,14 @@ from kleene.kernels.stream_instances import FIRST_VALUE
 from kleene.optimize.streams.sharing import share
 from kleene.optimize.template_rows import TemplateRows
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENT_HASH, OWNER, OWNER_DIGEST
+from kleene.pattern.schema import EVENT_HASH, OWNER, OWNER_DIGEST, SHARED_ID
 from kleene.pattern.types import ValueType
 from kleene.plan.settings import Settings
 
 # So many rows, of events with constants, go through an engine at once.
 _AT_ONCE = 1 << 21
+# So many queries are put in at once.
+_AT_ONCE_IN = 1 << 14
 
 
 class PredicateIndex:
@@ -95,10 +97,12 @@ class RowMatches:
 
     table     as an engine gives it, but that `query` has numbers
     queries   [match]: the number of its query
+    content   [match]: the same number for the same match of several queries
     """
 
     table: pa.Table
     queries: Ints
+    content: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +114,12 @@ class QueryFacts:
 
 
 class RowQueries:
-    """The queries of one template, which one engine runs: rows are never used twice."""
+    """The queries of one template, which one engine runs.
+
+    To the engine, which keeps its own of what waits for it, a query is a number that no other query ever has: its row.
+    Here queries have places in the order of their rows, which change when the memory of those that are gone is given
+    back.
+    """
 
     def __init__(
         self,
@@ -127,11 +136,14 @@ class RowQueries:
         why_no_nodes   why its queries are not part of the automaton
         """
         self.query, self.rows, self.why_no_nodes, self._values = query, rows, why_no_nodes, values
+        self._columns, self._layout = columns, layout
         self.index = PredicateIndex(rows, columns, layout, values)
-        self.size = 0
-        # [row]: the number of its query, GONE when it is removed; and [query]: its row.
-        self.numbers: Ints = np.full(0, GONE, np.int64)
-        self._rows: Ints = np.full(0, GONE, np.int64)
+        # How many queries there were, and how many places there are.
+        self._last_row, self.size = 0, 0
+        # [place]: the row, and the number of the query, GONE when it is removed; and [query]: its place.
+        self._rows: Ints = np.zeros(0, np.int64)
+        self._numbers: Ints = np.full(0, GONE, np.int64)
+        self._places: Ints = np.full(0, GONE, np.int64)
         empty = columns.empty_table()
         nothing, no_hashes = np.zeros(0, np.int64), np.zeros(0, np.uint64)
         facts = QueryFacts(lambda _: np.zeros((0, len(rows.columns)), np.int64), lambda _: no_hashes)
@@ -142,23 +154,43 @@ class RowQueries:
 
     def add(self, numbers: Ints, given: Parameters) -> None:
         self.index.add(self.size, given)
-        rows = np.arange(self.size, self.size + len(numbers))
+        rows = np.arange(self._last_row, self._last_row + len(numbers))
+        self._last_row += len(numbers)
+        self._put(numbers, rows)
+
+    def _put(self, numbers: Ints, rows: Ints) -> None:
+        places = np.arange(self.size, self.size + len(numbers))
         self.size += len(numbers)
-        self.numbers = with_some_room(self.numbers, self.size, GONE)
-        self.numbers[rows] = numbers
-        self._rows = with_some_room(self._rows, int(numbers.max(initial=-1)) + 1, GONE)
-        self._rows[numbers] = rows
+        self._rows = with_some_room(self._rows, self.size)
+        self._numbers = with_some_room(self._numbers, self.size, GONE)
+        self._places = with_some_room(self._places, int(numbers.max(initial=-1)) + 1, GONE)
+        self._rows[places], self._numbers[places], self._places[numbers] = rows, numbers, places
 
     def remove(self, number: int) -> None:
-        row = int(self._rows[number])
-        self.index.remove(row)
-        self.numbers[row] = GONE
+        place = int(self._places[number])
+        self.index.remove(place)
+        self._numbers[place] = GONE
 
-    def renumber(self, old: Ints, new: Ints) -> None:
-        """Queries have new numbers, in the order of the old ones; there are no others."""
-        rows = self._rows[old]
-        self._rows = np.full(int(new.max(initial=-1)) + 1, GONE, np.int64)
-        self._rows[new], self.numbers[rows] = rows, new
+    def compact(self, old: Ints, new: Ints, given: Callable[[Ints], Parameters]) -> None:
+        """Give back the memory of queries that are gone; those that are left have new numbers.
+
+        given   the constants of some of them, by their places among the old numbers
+        """
+        order = np.argsort(self._places[old])
+        rows = self._rows[self._places[old[order]]]
+        self.index = PredicateIndex(self.rows, self._columns, self._layout, self._values)
+        for begin in range(0, len(order), _AT_ONCE_IN):
+            self.index.add(begin, given(order[begin : begin + _AT_ONCE_IN]))
+        self.size = 0
+        self._rows, self._numbers, self._places = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._put(new[order], rows)
+
+    def numbers_of(self, rows: Ints) -> Ints:
+        """[row]: the number of the query; GONE when it is removed."""
+        if not self.size:
+            return np.full(len(rows), GONE, np.int64)
+        places = np.minimum(np.searchsorted(self._rows[: self.size], rows), self.size - 1)
+        return np.where(self._rows[places] == rows, self._numbers[places], GONE)
 
     def check_bounded(self) -> None:
         """Refuse the template where its state could grow for ever on a stream."""
@@ -174,12 +206,12 @@ class RowQueries:
         if not self.size or not table.num_rows:
             yield self._no_events, None
             return
-        events, rows = self.index.pairs(table, points)
+        events, places = self.index.pairs(table, points)
         hashes = event_hashes(self.query, table, steps_of(points))
         begin = 0
         while begin < len(events):
             end = self._cut(events, points.ends, begin)
-            part = self._owned(table, events[begin:end], rows[begin:end], hashes, queries)
+            part = self._owned(table, events[begin:end], places[begin:end], hashes, queries)
             yield part, None if end == len(events) else int(points.ends[events[end]])
             begin = end
         if not len(events):
@@ -194,13 +226,16 @@ class RowQueries:
         first = int(np.searchsorted(ends[events], moment))
         return first if first > begin else int(np.searchsorted(ends[events], moment, side="right"))
 
-    def _owned(self, table: pa.Table, events: Ints, rows: Ints, hashes: Hashes, queries: QueryFacts) -> pa.Table:
-        """Events with the row of the query that each is for, and its constants."""
-        distinct, places = np.unique(rows, return_inverse=True)
-        numbers = self.numbers[distinct]
+    def _owned(self, table: pa.Table, events: Ints, owners: Ints, hashes: Hashes, queries: QueryFacts) -> pa.Table:
+        """Events with the row of the query that each is for, and its constants.
+
+        owners   [event]: the places of the queries
+        """
+        distinct, places = np.unique(owners, return_inverse=True)
+        numbers = self._numbers[distinct]
         constants, digests = queries.constants(numbers), queries.digests(numbers)
         owned = taken_rows(table, events)
-        owned = owned.append_column(OWNER, to_arrow(rows))
+        owned = owned.append_column(OWNER, to_arrow(self._rows[owners]))
         owned = owned.append_column(OWNER_DIGEST, to_arrow(digests[places].view(np.int64)))
         owned = owned.append_column(EVENT_HASH, to_arrow(hashes[events].view(np.int64)))
         types = self.rows.query.schema.columns or {}
@@ -236,10 +271,10 @@ class RowRun:
 
     def _of_queries(self, matches: pa.Table) -> Iterator[RowMatches]:
         """The matches of queries that are still there."""
-        rows = to_numpy(matches.column("query").cast(pa.int64()))
-        numbers = self._queries.numbers[rows]
+        numbers = self._queries.numbers_of(to_numpy(matches.column("query").cast(pa.int64())))
         if (numbers == GONE).any():
             there = numbers != GONE
             matches, numbers = matches.filter(to_arrow(there)), numbers[there]
         if len(numbers):
-            yield RowMatches(matches, numbers)
+            content = matches.column(SHARED_ID).combine_chunks().dictionary_encode().indices
+            yield RowMatches(matches.drop_columns([SHARED_ID]), numbers, to_numpy(content).astype(np.int64))

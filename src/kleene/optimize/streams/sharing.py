@@ -118,6 +118,7 @@ def share(
     def plain(formula: int) -> int:
         return sources.setdefault(InputFormula(plan.formulas[formula].source), len(sources))
 
+    all_lengths = _lengths(plan)
     edges: list[StreamEdge] = []
     labels: dict[int, list[EdgeLabel]] = {}
     for number, edge in enumerate(plan.edges):
@@ -131,14 +132,16 @@ def share(
             source = None if seen_to else formula.source
             labels[number] = [EdgeLabel(number, source, *each) for each in split.alternatives(columns, types)]
             rest = split.rest
+        if edge.target != FINAL:
+            # Nothing is made that is too long already for the state where it would wait.
+            rest = tuple(clause for clause in rest if not _is_known(clause, all_lengths[edge.target], starts))
         edges.append(replace(edge, formula=plain(edge.formula), condition=rest))
     states, nodes = [], []
-    all_lengths = _lengths(plan)
     for number, state in enumerate(plan.states):
         formula = plan.formulas[state.formula]
         split = _Split.of(formula.condition, dict(formula.source.columns), types if rooms else {}, of_state=True)
         lengths = all_lengths[number]
-        tested = [clause for clause in state.condition if clause not in lengths or not _is_bound(clause)]
+        tested = [clause for clause in state.condition if not _is_known(clause, lengths)]
         states.append(
             replace(state, formula=plain(state.formula), condition=ordered((*split.rest, *tested)), most=None)
         )
@@ -269,10 +272,15 @@ def _is_length(clause: Clause) -> bool:
     return longest(clause) is not None or open_length(clause) is not None
 
 
-def _is_bound(clause: Clause) -> bool:
-    """Whether a clause says no more than that."""
+def _is_known(clause: Clause, lengths: Iterable[Clause], starts: bool = False) -> bool:
+    """Whether a clause says no more than one of the upper bounds on DUR.
+
+    starts   it is about an event that begins a composite one, whose duration is that of the event
+    """
+    if starts:
+        clause = rewritten(clause, lambda part: replace(part, of_event=False) if isinstance(part, Elapsed) else None)
     literal = clause.literals[0]
-    return isinstance(literal, Comparison) and literal.operator != "="
+    return clause in lengths and isinstance(literal, Comparison) and literal.operator != "="
 
 
 def open_length(clause: Clause) -> tuple[Elapsed, str, OpenParameter] | None:
