@@ -108,9 +108,7 @@ def fraud_in_eql(window: str) -> str:
     )
 
 
-def stock(
-    events: int, seed: int = 3, first: int = 0, *, rising: float = 0.7, prices: int = PRICES
-) -> pa.Table:
+def stock(events: int, seed: int = 3, first: int = 0, *, rising: float = 0.7, prices: int = PRICES) -> pa.Table:
     """W3 (SASE+ §6): one type, two symbols, a price that rises with 0.7 and falls or stays with 0.15 each.
 
     The paper keeps prices in 1…1000 and does not say how. Here the walk is a circle: 1000 is followed by 1, and 1 by

@@ -37,8 +37,8 @@ from kleene.kernels.jit import borrowed
 
 # States of a run: before a[1]; at a[i]; at a[i] when the event at hand was already followed as b; at c.
 BEGIN, TAKE, TAKE_ONLY, TAIL = range(4)
-# Fields of a run: `POSITION` is that of the event to read next, `FIRST` the price of a[1] and `LAST` of a[a.LEN]; `HELD`
-# is how much of the buffer was in use when it was postponed: what came later belongs to runs that have ended.
+# Fields of a run: `POSITION` is that of the event to read next, `FIRST` the price of a[1] and `LAST` of a[a.LEN];
+# `HELD` is how much of the buffer was in use when it was postponed: what came later belongs to runs that have ended.
 STATE, POSITION, START, HEAD, VALUE, FIRST, LAST, HELD, FIELDS = range(9)
 # How following a run came out, if not with a match.
 FAILED, WAITS = -1, -2
@@ -63,12 +63,16 @@ def backtracked(data: Ticks, query: Closure) -> Ints:
 
 @compiled
 def _read(data: Ticks, query: Closure, runs: Runs, rows: Buffer, counts: Ints) -> None:
-    """Offer the events as they arrive: to the singleton run, and each time that it ends to the run postponed last."""
+    """Offer the events as they arrive: to the singleton run, and each time that it ends to the run postponed last.
+
+    When no more events come, a run that waits for one has failed.
+    """
     data, query, runs, rows, counts = borrowed(data), borrowed(query), borrowed(runs), borrowed(rows), borrowed(counts)
     running = False
     arrived = 0
-    while arrived < data.price.size:
-        if starts(arrived, data):
+    size = data.price.size
+    while arrived <= size:
+        if arrived < size and starts(arrived, data):
             _postpone_start(arrived, runs, rows)
             counts[RUNS] += 1
         # With NON_OVERLAP, the end of the first match found so far.
@@ -76,8 +80,8 @@ def _read(data: Ticks, query: Closure, runs: Runs, rows: Buffer, counts: Ints) -
         while running or runs.number[0] > 0:
             if not running:
                 _resume(runs, rows)
-            end = _follow(min(arrived, bound - 1), data, query, runs, rows, counts)
-            running = end == WAITS and bound == NO_BOUND
+            end = _follow(min(arrived, bound - 1, size - 1), data, query, runs, rows, counts)
+            running = end == WAITS and bound == NO_BOUND and arrived < size
             if running:
                 break
             if end >= 0 and query.non_overlap:

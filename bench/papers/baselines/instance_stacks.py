@@ -50,15 +50,16 @@ def partitioned(events: Events, query: Query, key: Ints | None = None) -> Ints:
     return out.counts
 
 
-def multi_partitioned(events: Events, query: Query, keys: tuple[Ints, Ints], *, whole: bool) -> Ints:
+def multi_partitioned(events: Events, query: Query, keys: tuple[Ints, Ints], *, nested: bool) -> Ints:
     """Multi-PAIS (§4.2.2): stacks by each of two attributes; an event needs an instance that is in both stacks.
 
-    Construction goes by the first attribute alone, so selection must test the second. `whole`: the intersection is made
-    to its end, as the paper tells it; otherwise up to the first common instance.
+    Construction goes by the first attribute alone, so selection must test the second. The paper does not say how it
+    intersects: `nested` looks for each instance of one stack in the other, as lists do; otherwise both are walked once,
+    since both are in order.
     """
     out = outputs(query.length)
     first, second = (stacks(events.time.size, int(key.max()) + 1, query.length) for key in keys)
-    _scan_both(events, keys, query, (first, second), whole, out)
+    _scan_both(events, keys, query, (first, second), nested, out)
     return out.counts
 
 
@@ -89,7 +90,7 @@ def _scan_both(
     keys: tuple[Ints, Ints],
     query: Query,
     both: tuple[Stacks, Stacks],
-    whole: bool,
+    nested: bool,
     out: Outputs,
 ) -> None:
     events, keys, query, out = borrowed(events), borrowed(keys), borrowed(query), borrowed(out)
@@ -103,7 +104,11 @@ def _scan_both(
         if place > 0:
             recent = _newest(event, keys[0][event], place, events, query, first)
             other = _newest(event, keys[1][event], place, events, query, second)
-            if not _intersect(event, recent, other, events, query, (first, second), whole, out.counts):
+            if nested:
+                common = _look_up_each(event, recent, other, events, query, (first, second), out.counts)
+            else:
+                common = _walk_both(event, recent, other, events, query, (first, second), out.counts)
+            if common == 0:
                 continue
         if place == query.length - 1:
             construct(event, recent, events, query, first, out)
@@ -133,34 +138,44 @@ def _push(instance: int, event: int, recent: int, key: int, place: int, own: Sta
 
 
 @step
-def _intersect(
-    event: int,
-    one: int,
-    other: int,
-    events: Events,
-    query: Query,
-    both: tuple[Stacks, Stacks],
-    whole: bool,
-    counts: Ints,
-) -> bool:
-    """Cross-attribute transition filtering: whether two stacks have an instance in common, newest first."""
+def _walk_both(
+    event: int, one: int, other: int, events: Events, query: Query, both: tuple[Stacks, Stacks], counts: Ints
+) -> int:
+    """Cross-attribute transition filtering: how many instances two stacks have in common."""
     first, second = both
     common = 0
     while one >= 0 and other >= 0:
         counts[INTERSECTED] += 1
-        oldest = first.event[min(one, other)]
-        if query.in_scan and events.time[event] - events.time[oldest] >= query.window:
+        if query.in_scan and events.time[event] - events.time[first.event[min(one, other)]] >= query.window:
             break
         if one == other:
             common += 1
-            if not whole:
-                break
             one, other = first.below[one], second.below[other]
         elif one > other:
             one = first.below[one]
         else:
             other = second.below[other]
-    return common > 0
+    return common
+
+
+@step
+def _look_up_each(
+    event: int, one: int, other: int, events: Events, query: Query, both: tuple[Stacks, Stacks], counts: Ints
+) -> int:
+    first, second = both
+    common = 0
+    while one >= 0 and not (query.in_scan and events.time[event] - events.time[first.event[one]] >= query.window):
+        instance = other
+        while instance >= 0:
+            counts[INTERSECTED] += 1
+            if query.in_scan and events.time[event] - events.time[second.event[instance]] >= query.window:
+                break
+            if instance == one:
+                common += 1
+                break
+            instance = second.below[instance]
+        one = first.below[one]
+    return common
 
 
 @step

@@ -1,8 +1,9 @@
 """SASE's Basic algorithm (§3.2): an NFA with a runtime stack of active states, one cell an event.
 
-A state instance has at most two predecessors, both in the cell before: itself, by its self-loop, and the previous state,
-if the cell's event made the transition. So a cell is two sets of states, as bits. Construction is a single search of the
-cells from the newest back to the window's start, in time linear in the window (O(2LW) in the paper), then the paths.
+A state instance has at most two predecessors, both in the cell before: itself, by its self-loop, and the previous
+state, if the cell's event made the transition. So a cell is two sets of states, as bits. Construction is a single
+search of the cells from the newest back to the window's start, in time linear in the window (O(2LW) in the paper), then
+the paths.
 """
 
 from __future__ import annotations

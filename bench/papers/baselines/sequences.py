@@ -1,4 +1,4 @@
-"""What all algorithms for sequences of single events share (SASE §3.1): events, predicates, selection, window, negation.
+"""What all algorithms for sequences of single events share (SASE §3.1): events, predicates, and what follows SSC.
 
 Times strictly increase, a type stands at one place of the sequence, and the values of a key are 0, 1, 2, …
 """

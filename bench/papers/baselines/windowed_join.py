@@ -72,7 +72,7 @@ def _other(stream: int, own_place: int) -> int:
 
 @step
 def _equal(one: int, other: int, filters: Ints, columns: Ints) -> bool:
-    for column in filters:
+    for column in filters:  # noqa: SIM110 - compiled, and no generator is
         if columns[column, one] != columns[column, other]:
             return False
     return True
@@ -80,7 +80,7 @@ def _equal(one: int, other: int, filters: Ints, columns: Ints) -> bool:
 
 @step
 def _in_order(bound: Ints) -> bool:
-    for place in range(1, bound.size):
+    for place in range(1, bound.size):  # noqa: SIM110 - compiled, and no generator is
         if bound[place] <= bound[place - 1]:
             return False
     return True
