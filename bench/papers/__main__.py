@@ -60,10 +60,11 @@ def main() -> int:
     print(header("numba", "numpy", "pyarrow") + "; one thread")
     findings: list[Finding] = []
     for number, name in enumerate(chosen, 1):
-        started = time.perf_counter()
+        started, processor = time.perf_counter(), time.process_time()
         findings += PARTS[name](QUICK if arguments.quick else FULL)
-        print(f"({name}: {time.perf_counter() - started:.0f} s; {number} of {len(chosen)})", flush=True)
-    print(f"\n{time.perf_counter() - began:.0f} s in all\n")
+        spent = f"{time.perf_counter() - started:.0f} s, {time.process_time() - processor:.0f} s of the processor"
+        print(f"({name}: {spent}; {number} of {len(chosen)})", flush=True)
+    print(f"\n{time.perf_counter() - began:.0f} s in all, {time.process_time():.0f} s of the processor\n")
     for finding in findings:
         print(finding.text())
     print(f"\n{last_table(findings)}")

@@ -99,8 +99,8 @@ def construction(effort: Effort) -> list[Finding]:
             "AIS is 18 x Basic at V1 = 100; they are close at 10,000",
             f"AIS over Basic: {listed}; Kleene over Basic {by_values[100].factor('Kleene', 'Basic'):.1f} x at 100",
             gains[100] > 2 and gains[10_000] < gains[100],
-            f"Basic looks at {counts[100]:.1f} cells an event at 100, and at {counts[10_000]:.2f} at 10,000, where what is "
-            "left of its cost is the cell that it writes for every event, of whatever type",
+            f"Basic looks at {counts[100]:.1f} cells an event at 100 and {counts[10_000]:.2f} at 10,000; what is left "
+            "there is the cell that it writes for every event, of whatever type",
         )
     ]
     return [*findings, _windows_grow(effort), *_no_pushed_test(effort)]
@@ -244,9 +244,9 @@ def _dynamic_wins(by_values: dict[int, Comparison], work: dict[str, Sequence[flo
             "Multi-PAIS is even slower than Selection for small V1",
             "Selection over Multi-PAIS: " + ", ".join(f"V1={values:,} {each:.2f} x" for values, each in walks.items()),
             all(walks[values] > 1 for values in (10, 50, 100)),
-            f"it depends on the intersection: a walk of both stacks takes {spent:,.0f} steps per 10,000 events at V1 = 10 "
-            f"and saves {saved:,.0f} in construction. With lists, each instance of one looked up in the other, the paper's "
-            "direction comes back: Selection over it "
+            f"it depends on the intersection: a walk of both stacks takes {spent:,.0f} steps per 10,000 events at "
+            f"V1 = 10 and saves {saved:,.0f} in construction. With lists, each instance of one looked up in the other, "
+            "the direction is the paper's: Selection over it "
             + ", ".join(f"V1={values:,} {each:.1f} x" for values, each in lists.items()),
         ),
         Finding(

@@ -97,8 +97,8 @@ def domains(effort: Effort) -> list[Finding]:
             + ", ".join(f"{name} {factor:.1f} x" for name, factor in faster.items()),
             faster["SASE"] > 2 * faster["joins"] and normal[2][10]["joins"] < normal[2][10]["SASE"],
             "at V1 = 10 events looked at per event of the stream, with one test and two: SASE "
-            f"{seen[0][0]:.0f} and {seen[1][0]:.1f}, joins {seen[0][1]:.0f} and {seen[1][1]:.1f}: a filter right after each "
-            "join stops it as early as dynamic filtering stops construction, where TelegraphCQ pushed one of the two",
+            f"{seen[0][0]:.0f} and {seen[1][0]:.1f}, joins {seen[0][1]:.0f} and {seen[1][1]:.1f}: a filter right after "
+            "each join stops it as early as dynamic filtering stops construction; TelegraphCQ pushed one of the two",
         ),
     ]
 

@@ -5,7 +5,7 @@ They run as plain Python here: compiling them takes longer than all of these str
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,7 @@ from bench.papers.baselines.backtracking import backtracked
 from bench.papers.baselines.closure_runs import with_runs
 from bench.papers.baselines.instance_stacks import multi_partitioned, partitioned
 from bench.papers.baselines.runtime_stack import basic
-from bench.papers.baselines.stock_closures import MATCHES, ticks
+from bench.papers.baselines.stock_closures import MATCHES, Closure, Ints, Ticks, ticks
 from bench.papers.baselines.windowed_join import joined
 from bench.papers.sase_plus import Asked
 from bench.papers.sides import sequence_events
@@ -96,8 +96,8 @@ def test_sequences() -> None:
         negated += expected
         for how in (seq.SCANNED, seq.INDEXED):
             absence = seq.negation(events, how, 0, 0, int(rng.integers(1, 9)))
-            rule = seq.Query(length, window, True, True, NONE, NONE, absence)
-            assert int(partitioned(events, rule, first)[seq.RESULTS]) == expected
+            query = seq.Query(length, window, True, True, NONE, NONE, absence)
+            assert int(partitioned(events, query, first)[seq.RESULTS]) == expected
     assert matches > 5 * STREAMS
     assert negated > STREAMS // 4
 
@@ -128,7 +128,10 @@ def test_closures() -> None:
                 expected = count(table, asked.text)
                 matches += expected
                 apart += expected if non_overlap else 0
-                ways = {"backtrack": backtracked, "basic": partial(with_runs, merges=False)}
+                ways: dict[str, Callable[[Ticks, Closure], Ints]] = {
+                    "backtrack": backtracked,
+                    "basic": partial(with_runs, merges=False),
+                }
                 if not tail and not non_overlap:
                     ways["merging"] = partial(with_runs, merges=True)
                 parts = ticks(table)

@@ -47,8 +47,8 @@ def basic(events: Events, query: Query) -> Ints:
     out = outputs(query.length)
     cells = Cells(np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64))
     most = max(int(np.count_nonzero(events.place == place)) for place in range(query.length))
-    tables = (np.empty((query.length, most + 1), np.int64) for _ in range(2))
-    _scan(events, query, cells, Transitions(*tables, np.zeros(query.length, np.int64)), out)
+    event, older = (np.empty((query.length, most + 1), np.int64) for _ in range(2))
+    _scan(events, query, cells, Transitions(event, older, np.zeros(query.length, np.int64)), out)
     return out.counts
 
 
@@ -61,12 +61,15 @@ def _scan(events: Events, query: Query, cells: Cells, dag: Transitions, out: Out
     active = 0
     for event in range(events.time.size):
         place, time = events.place[event], events.time[event]
+        if place < 0:
+            cells.active[event] = active
+            continue
         if query.in_scan:
             for each in range(last):
                 if time - newest[each] >= query.window:
                     active &= ~(1 << each)
         forwards = 0
-        if place == 0 or (place > 0 and (active >> (place - 1)) & 1):
+        if place == 0 or (active >> (place - 1)) & 1:
             forwards = 1 << place
             newest[place] = time if place == 0 else newest[place - 1]
             out.counts[PUSHED] += 1

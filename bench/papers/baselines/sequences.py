@@ -103,9 +103,9 @@ def holds(tests: Predicates, number: int, bound: Ints, columns: Ints) -> bool:
     operator, column = tests.operator[number], tests.column[number]
     left = columns[column, bound[tests.left[number]]]
     if operator == HOLDS:
-        return left != 0
+        return bool(left != 0)
     right = columns[column, bound[tests.right[number]]]
-    return left == right if operator == EQUAL else left < right
+    return bool(left == right) if operator == EQUAL else bool(left < right)
 
 
 @step

@@ -74,7 +74,7 @@ def buffer(entries: int, longest: int) -> Buffer:
 
 @step
 def starts(event: int, data: Ticks) -> bool:
-    return data.price[event] % 500 == 0
+    return bool(data.price[event] % 500 == 0)
 
 
 @step
@@ -98,12 +98,12 @@ def first_value(event: int, data: Ticks, query: Closure) -> int:
 
 @step
 def ends_closure(event: int, data: Ticks) -> bool:
-    return data.volume[event] < 150
+    return bool(data.volume[event] < 150)
 
 
 @step
 def ends_tail(event: int, lowest: int, highest: int, data: Ticks) -> bool:
-    return lowest < data.price[event] < highest
+    return bool(lowest < data.price[event] < highest)
 
 
 @step
