@@ -61,13 +61,13 @@ def main() -> int:
     findings: list[Finding] = []
     for number, name in enumerate(chosen, 1):
         started, processor = time.perf_counter(), time.process_time()
-        findings += PARTS[name](QUICK if arguments.quick else FULL)
+        part = PARTS[name](QUICK if arguments.quick else FULL)
+        print("\n" + "\n".join(finding.text() for finding in part))
+        findings += part
         spent = f"{time.perf_counter() - started:.0f} s, {time.process_time() - processor:.0f} s of the processor"
         print(f"({name}: {spent}; {number} of {len(chosen)})", flush=True)
     print(f"\n{time.perf_counter() - began:.0f} s in all, {time.process_time():.0f} s of the processor\n")
-    for finding in findings:
-        print(finding.text())
-    print(f"\n{last_table(findings)}")
+    print(last_table(findings))
     if arguments.quick:
         print("streams this short say nothing about directions")
     if arguments.markdown:
