@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from bench.measure import header
-from bench.papers import sase, sase_joins, sase_plus, sase_predicates, zstream
+from bench.papers import sase, sase_joins, sase_plus, sase_plus_merging, sase_predicates, zstream
 from bench.papers.report import Finding, last_table, markdown
 from bench.papers.sides import FULL, QUICK, Effort
 
@@ -32,8 +32,8 @@ PARTS: dict[str, Callable[[Effort], list[Finding]]] = {
     "sase+8a-8d-8f": sase_plus.strategies,
     "sase+8b-8c": sase_plus.windows,
     "sase+8e": sase_plus.non_overlapping,
-    "sase+8g": sase_plus.merging,
-    "sase+p055": sase_plus.slower_rise,
+    "sase+8g": sase_plus_merging.merging,
+    "sase+p055": sase_plus_merging.slower_rise,
     "zstream-8-9": zstream.query_4,
     "zstream-10-11": zstream.query_5,
     "zstream-12-13": zstream.query_6,

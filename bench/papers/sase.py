@@ -198,7 +198,7 @@ def second_test(effort: Effort) -> list[Finding]:
             ]
         show_rates(f"SASE Figure 10(a): V1 grows, V2 = {second}", by_values)
         names = ("Selection", "Multi-PAIS", "Dynamic")
-        columns = [*(f"{name} made" for name in names), *(f"{name} seen" for name in names), "intersected"]
+        columns = [*(f"{name} created" for name in names), *(f"{name} seen" for name in names), "intersected"]
         note = "sequences created (Figure 10(b)), instances looked at, steps of intersections"
         show(f"per 10,000 events, V2 = {second}", columns, work, note)
         overhead[second] = {values: by_values[values].factor("Selection", "Multi-PAIS") for values in (10, 50, 100)}
@@ -246,8 +246,7 @@ def _dynamic_wins(by_values: dict[int, Comparison], work: dict[str, Sequence[flo
             all(walks[values] > 1 for values in (10, 50, 100)),
             f"it depends on the intersection: a walk of both stacks takes {spent:,.0f} steps per 10,000 events at "
             f"V1 = 10 and saves {saved:,.0f} in construction. With lists, each instance of one looked up in the other, "
-            "the direction is the paper's: Selection over it "
-            + ", ".join(f"V1={values:,} {each:.1f} x" for values, each in lists.items()),
+            "Selection over it: " + ", ".join(f"V1={values:,} {each:.1f} x" for values, each in lists.items()),
         ),
         Finding(
             "SASE Fig. 10(b)",

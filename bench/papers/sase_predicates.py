@@ -109,7 +109,7 @@ def windows(effort: Effort) -> list[Finding]:
         ]
         work[f"{values:,}"] = [float(each[column]) for column in (CREATED, PUSHED) for each in counts]
     show_rates("SASE §5.3: where the window is tested", by_values)
-    columns = [f"{what} {name}" for what in ("made", "pushed") for name in places]
+    columns = [f"{what} {name}" for what in ("created", "pushed") for name in places]
     show(f"sequences created and events put on stacks, {5 * window:,} events", columns, work)
     heavy, light = by_values[100], by_values[10_000]
     created = dict(zip(places, work["100"], strict=False))
@@ -180,8 +180,7 @@ def negations(effort: Effort) -> list[Finding]:
             "SASE §5.3, negation",
             "the cost of negation is modest while intermediate results are few, and more significant otherwise",
             f"time with the negation against without it: {listed}",
-            all(costs[100][name] > costs[10_000][name] for name in ("no index", "index"))
-            and costs[10_000]["index"] < 1.5,
+            all(costs[100][name] > 2 * costs[10_000][name] for name in ("no index", "index")),
         ),
         Finding(
             "SASE §3.3, index",

@@ -62,7 +62,10 @@ def _work(text: str, stream: Stocks, events: int = 2_000) -> dict[str, tuple[flo
             engine.replay(part, watermark)
         (counts,) = engine.measured
         assert counts is not None
-        work[name] = (sum(tried for tried, _ in counts.nodes) / events, sum(made for _, made in counts.nodes) / events)
+        work[name] = (
+            sum(tried for tried, _ in counts.nodes) / events,
+            sum(written for _, written in counts.nodes) / events,
+        )
     return work
 
 

@@ -26,7 +26,7 @@ from bench.papers.baselines.instance_stacks import multi_partitioned, partitione
 from bench.papers.baselines.runtime_stack import basic
 from bench.papers.baselines.stock_closures import MATCHES, Closure, Ints, Ticks, ticks
 from bench.papers.baselines.windowed_join import joined
-from bench.papers.sase_plus import Asked
+from bench.papers.sase_plus import StockQuery
 from bench.papers.sides import sequence_events
 from bench.workloads import Sequence
 
@@ -86,8 +86,8 @@ def test_sequences() -> None:
                     counts["joins"] = joined(events, rule(NONE, NONE), first, filters)
                 if len(keys) == 2:
                     for nested in (False, True):
-                        found = multi_partitioned(events, rule(NONE, others), (first, second), nested=nested)
-                        counts[f"Multi-PAIS, {nested}"] = found
+                        counters = multi_partitioned(events, rule(NONE, others), (first, second), nested=nested)
+                        counts[f"Multi-PAIS, {nested}"] = counters
                 assert {name: int(each[seq.RESULTS]) for name, each in counts.items()} == dict.fromkeys(
                     counts, expected
                 )
@@ -124,8 +124,8 @@ def test_closures() -> None:
         predicate, strategy = str(rng.choice(["p1", "p2", "p3"])), str(rng.choice(["s2", "s3"]))
         for tail in (False, True):
             for non_overlap in (False, True):
-                asked = Asked(predicate, strategy, int(rng.integers(2, 12)), tail, non_overlap)
-                expected = count(table, asked.text)
+                query = StockQuery(predicate, strategy, int(rng.integers(2, 12)), tail, non_overlap)
+                expected = count(table, query.text)
                 matches += expected
                 apart += expected if non_overlap else 0
                 ways: dict[str, Callable[[Ticks, Closure], Ints]] = {
@@ -136,8 +136,8 @@ def test_closures() -> None:
                     ways["merging"] = partial(with_runs, merges=True)
                 parts = ticks(table)
                 counts = {
-                    name: sum(int(way(part, asked.closure)[MATCHES]) for part in parts) for name, way in ways.items()
+                    name: sum(int(way(part, query.closure)[MATCHES]) for part in parts) for name, way in ways.items()
                 }
-                assert counts == dict.fromkeys(counts, expected), asked
+                assert counts == dict.fromkeys(counts, expected), query
     assert matches > 5 * STREAMS
     assert apart > STREAMS

@@ -28,6 +28,7 @@ from bench.papers.baselines.stock_closures import (
     first_value,
     most_starts,
     next_value,
+    retrieve,
     starts,
     takes,
     write,
@@ -65,7 +66,7 @@ def with_runs(data: Ticks, query: Closure, *, merges: bool) -> Ints:
 def _scan(data: Ticks, query: Closure, merges: bool, runs: Runs, rows: Buffer, counts: Ints) -> None:
     data, query, runs, rows, counts = borrowed(data), borrowed(query), borrowed(runs), borrowed(rows), borrowed(counts)
     for event in range(data.price.size):
-        matched = _step(event, data, query, runs, rows, counts)
+        matched = _step(event, data, query, merges, runs, rows, counts)
         if matched and query.non_overlap:
             # What overlaps with the match is pruned, and its last event starts nothing.
             runs.number[0] = 0
@@ -88,7 +89,7 @@ def _begin(event: int, data: Ticks, query: Closure, runs: Runs, rows: Buffer, co
 
 
 @step
-def _step(event: int, data: Ticks, query: Closure, runs: Runs, rows: Buffer, counts: Ints) -> bool:
+def _step(event: int, data: Ticks, query: Closure, merges: bool, runs: Runs, rows: Buffer, counts: Ints) -> bool:
     """Every run takes its edges; those that stay move to the front, clones go behind all. Whether there was a match."""
     before, end, kept = runs.number[0], runs.number[0], 0
     matched = False
@@ -103,7 +104,7 @@ def _step(event: int, data: Ticks, query: Closure, runs: Runs, rows: Buffer, cou
         stays = query.strategy == NEXT
         if run[STATE] == TAIL:
             if ends_tail(event, run[FIRST], run[LAST], data):
-                _match(event, run, query, runs, rows, counts)
+                _match(event, run, query, merges, runs, rows, counts)
                 matched, stays = True, False
         else:
             if ends_closure(event, data):
@@ -114,7 +115,7 @@ def _step(event: int, data: Ticks, query: Closure, runs: Runs, rows: Buffer, cou
                     end += 1
                     counts[RUNS] += 1
                 else:
-                    _match(event, run, query, runs, rows, counts)
+                    _match(event, run, query, merges, runs, rows, counts)
                     matched = True
             if takes(event, run[VALUE], data, query):
                 run[HEAD] = write(event, run[HEAD], -1, rows, counts)
@@ -173,16 +174,19 @@ def _unite(into: Ints, run: Ints, younger: Ints) -> None:
 
 
 @step
-def _match(event: int, run: Ints, query: Closure, runs: Runs, rows: Buffer, counts: Ints) -> None:
+def _match(event: int, run: Ints, query: Closure, merges: bool, runs: Runs, rows: Buffer, counts: Ints) -> None:
     """The matches that an event completes, one for each start that has not expired."""
     if not query.non_overlap:
         counts[MATCHES] += run[MEMBERS]
-    if query.constructs:
-        counts[REFERENCES] += _retrieve(event, run[HEAD], query, runs.branches, rows)
+    if query.constructs and merges:
+        counts[REFERENCES] += _retrieve_all(event, run[HEAD], query, runs.branches, rows)
+    elif query.constructs:
+        rows.match[0] = event
+        counts[REFERENCES] += retrieve(run[HEAD], 1, rows)
 
 
 @step
-def _retrieve(event: int, entry: int, query: Closure, branches: Ints, rows: Buffer) -> int:
+def _retrieve_all(event: int, entry: int, query: Closure, branches: Ints, rows: Buffer) -> int:
     """Walk the buffer back along every path whose start is in the window; the events of all these matches."""
     mask = rows.event.size - 1
     references, waiting, length = 0, 0, 1
