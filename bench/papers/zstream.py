@@ -62,10 +62,8 @@ def _work(text: str, stream: Stocks, events: int = 2_000) -> dict[str, tuple[flo
             engine.replay(part, watermark)
         (counts,) = engine.measured
         assert counts is not None
-        work[name] = (
-            sum(tried for tried, _ in counts.nodes) / events,
-            sum(written for _, written in counts.nodes) / events,
-        )
+        tried, written = (sum(each[column] for each in counts.nodes) for column in (0, 1))
+        work[name] = (tried / events, written / events)
     return work
 
 
