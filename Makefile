@@ -11,7 +11,7 @@ FIND_JAVA := 'import runpy; runpy.run_path("src/kleene/spark/java.py")["find_jav
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel demo lint check test soak chaos bench bench-engine bench-trees bench-algebra bench-queries bench-spark bench-stream clean
+.PHONY: help setup wheel demo lint check test soak chaos bench bench-engine bench-trees bench-papers bench-algebra bench-queries bench-spark bench-stream clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -74,6 +74,9 @@ bench-engine: setup ## the engine against its goals, beside Polars and DuckDB (u
 
 bench-trees: setup ## tree plans against their goal: every shape, the cost model, adapting, memory (about 4 minutes)
 	$(BIN)/python -m bench.trees
+
+bench-papers: setup ## every figure of SASE, SASE+ and ZStream beside what the paper says, with the papers' own baselines (about 12 minutes); ONLY="sase+8a zstream"
+	$(BIN)/python -m bench.papers $(if $(ONLY),--only $(ONLY))
 
 bench-algebra: setup ## the stream algebra: Double-Top by folds and resubscription, card payments in EQL, in process and on Spark
 	$(BIN)/python -m bench.algebra

@@ -27,7 +27,9 @@ WEB_LOG = "web log"
 TABLE_3 = tuple(SETTINGS)[:2]
 
 
-def memory(size: Size) -> None:
+def memory(size: Size) -> dict[str, dict[str, float | None]]:
+    """MB by stream and plan; None where a run failed."""
+    peaks: dict[str, dict[str, float | None]] = {}
     events = min(EVENTS, size.most)
     print("\nTables 3 and 5: peak memory in MB above what the process had before the stream")
     print(f"({events:,} events in batches of {BATCH}; the log's {size.records:,} records in batches of {LOG_BATCH:,})")
@@ -38,16 +40,19 @@ def memory(size: Size) -> None:
     ):
         print(f"{title:22}" + "".join(f"{name:>11}" for name in names))
         for stream in streams:
-            print(f"{stream:22}" + "".join(f"{peak:>11}" for peak in _peaks(stream, names, number)), flush=True)
+            peaks[stream] = dict(_peaks(stream, names, number))
+            cells = ("failed" if peak is None else f"{peak:.1f}" for peak in peaks[stream].values())
+            print(f"{stream:22}" + "".join(f"{cell:>11}" for cell in cells), flush=True)
+    return peaks
 
 
-def _peaks(stream: str, names: Iterable[str], number: int) -> Iterable[str]:
+def _peaks(stream: str, names: Iterable[str], number: int) -> Iterable[tuple[str, float | None]]:
     for name in names:
         command = [sys.executable, "-m", "bench.tree_memory", stream, name, str(number)]
         made = subprocess.run(command, capture_output=True, text=True, check=False)
         if made.returncode:
             print(f"{stream}, {name} failed:\n{made.stderr}")
-        yield "failed" if made.returncode else f"{int(made.stdout.split()[-1]) / 2**20:.1f}"
+        yield name, None if made.returncode else int(made.stdout.split()[-1]) / 2**20
 
 
 def peak(stream: str, name: str, number: int) -> int:

@@ -73,15 +73,18 @@ ADDRESSES = 50_000
 MONTH = 28 * 86_400
 
 
-def web_log(records: int = RECORDS, seed: int = 17) -> pa.Table:
-    """§6.5: accesses spread evenly over a month; a shorter log ends earlier."""
+def web_log(records: int = RECORDS, seed: int = 17, addresses: int = ADDRESSES) -> pa.Table:
+    """§6.5: accesses spread evenly over a month; a shorter log ends earlier.
+
+    The fewer addresses there are, the more pairs of accesses has each, and the more the order of joins matters.
+    """
     rng = np.random.default_rng(seed)
     counts = [round(number * records / RECORDS) for number in ACCESSES.values()]
     code = np.repeat(np.arange(len(counts) + 1), [*counts, records - sum(counts)])
     rng.shuffle(code)
     seconds = np.sort(rng.integers(0, round(MONTH * records / RECORDS), records))
-    addresses = pa.array([f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(ADDRESSES)])
-    ip = pa.DictionaryArray.from_arrays(pa.array(_skewed(rng, ADDRESSES, records), pa.int32()), addresses)
+    names = pa.array([f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(addresses)])
+    ip = pa.DictionaryArray.from_arrays(pa.array(_skewed(rng, addresses, records), pa.int32()), names)
     return pa.table(
         {
             "type": pa.DictionaryArray.from_arrays(pa.array(code, pa.int32()), pa.array([*ACCESSES, "Other"])),

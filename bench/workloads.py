@@ -108,21 +108,23 @@ def fraud_in_eql(window: str) -> str:
     )
 
 
-def stock(events: int, seed: int = 3, first: int = 0) -> pa.Table:
+def stock(events: int, seed: int = 3, first: int = 0, *, rising: float = 0.7, prices: int = PRICES) -> pa.Table:
     """W3 (SASE+ §6): one type, two symbols, a price that rises with 0.7 and falls or stays with 0.15 each.
 
     The paper keeps prices in 1…1000 and does not say how. Here the walk is a circle: 1000 is followed by 1, and 1 by
     1000 when it falls. Each symbol then passes a multiple of 500, where runs start, about once in 900 of its events:
     the paper's two runs a time step and its 250 events a match with p1 (Table 2). A run that starts at 1000 finds
-    nothing greater, so matches of p2 and p3 are half as long here on average (70 for 140, 120 for 250 with s3).
+    nothing greater, so matches of p2 and p3 are half as long here on average (70 for 140, 120 for 250 with s3). With
+    prices in 1…999 all runs start at 500, and a window of 500 events does not reach the end of the circle.
     """
     rng = np.random.default_rng(seed)
     symbol = rng.integers(1, 3, events)
-    step = rng.choice(np.array([1, -1, 0]), events, p=[0.7, 0.15, 0.15])
+    other = round((1 - rising) / 2, 6)
+    step = rng.choice(np.array([1, -1, 0]), events, p=[rising, other, other])
     price: npt.NDArray[np.int64] = np.empty(events, np.int64)
     for name in (1, 2):
         own = symbol == name
-        price[own] = (rng.integers(0, PRICES) + np.cumsum(step[own])) % PRICES + 1
+        price[own] = (rng.integers(0, prices) + np.cumsum(step[own])) % prices + 1
     return pa.table(
         {
             "type": _types(["STOCK"], np.zeros(events, np.int64)),
