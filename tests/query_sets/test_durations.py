@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from kleene.engine.query_sets.results import SharedFound
 from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.engine.query_sets.shared_stream import SharedStream
 from kleene.frames.arrow import schema_on
@@ -56,7 +57,8 @@ def test_without_deadlines_instances_stay_and_matches_are_the_same() -> None:
         rules._queries.flush()
         stream = SharedStream(shared, lives=False)
         results, _, _ = stream.finish(events)
-        found[deadlines] = sorted((each.results.cells[:, :2].tolist() for each in results), key=str)
+        nodes = [each for each in results if isinstance(each, SharedFound)]
+        found[deadlines] = sorted((each.results.cells[:, :2].tolist() for each in nodes), key=str)
         waiting[deadlines] = stream.run.size
     assert found[True] == found[False] != []
     assert waiting[False] > 10 * waiting[True]
