@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.engine.agreement import Pair, at_once, case_of, check, eager_rebuilding, pair_of
@@ -16,6 +17,7 @@ import kleene
 from kleene.engine.engine import Engine
 from kleene.engine.output import graphs
 from kleene.frames.arrow import schema_on
+from kleene.frames.compressed import some_rows
 from kleene.pattern import Query, Schema
 from kleene.plan.settings import Settings
 
@@ -111,3 +113,15 @@ def test_rows_of_one_table_share_less_than_they_would_hold_alone() -> None:
     assert together.drop_columns(["graph"]).equals(alone.drop_columns(["graph"]))
     assert 2 * together.nbytes < alone.nbytes
     assert together.nbytes < kleene.match(table, RISES).nbytes
+
+
+def test_some_rows_take_over_what_rows_that_are_left_out_held() -> None:
+    """A slice on Spark keeps the rows that end in it, also where their host ends in the one before."""
+    shared = compressed(f"{RISES} OUTPUT COMPRESSED", rises(300))
+    draw = random.Random(5)
+    for least_row in range(0, shared.num_rows, 7):
+        keep = np.array([row >= least_row and draw.random() < 0.8 for row in range(shared.num_rows)])
+        kept = some_rows(shared, keep)
+        kept.validate(full=True)
+        whole = kleene.decompress(shared.filter(pa.array(keep.tolist())), within=shared)
+        assert list(kleene.decompress(kept)) == list(whole)

@@ -174,3 +174,14 @@ def test_what_is_no_table() -> None:
     without = [{name: value for name, value in row.items() if name != "end"} for row in shared]
     with pytest.raises(NotCompressed, match="no column `end`"):
         kleene.decompress(without)
+
+
+def test_some_rows_need_the_result_that_they_are_from() -> None:
+    shared = kleene.match(EVENTS, f"{PATTERN} OUTPUT COMPRESSED")
+    matches, first = list(kleene.decompress(shared)), int(shared[0]["count"])
+    assert any(not row["graph"]["nodes"] for row in shared[1:])
+    assert list(kleene.decompress(shared[1:], within=shared)) == matches[first:]
+    with pytest.raises(NotCompressed, match="shares its matches with another one"):
+        list(kleene.decompress(shared[1:]))
+    backwards = [match["match_id"] for row in reversed(shared) for match in kleene.decompress([row], within=shared)]
+    assert [match["match_id"] for match in kleene.decompress(shared[::-1])] == backwards, "a host after its rows"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.errors import BudgetExceeded
+from kleene.frames.graph_type import GRAPH, OF_EACH_ROW, is_graph_type
 from kleene.frames.identity import bytes_hash
 from kleene.frames.numbers import to_arrow
 from kleene.frames.results import columns_of_input, event_column, event_fields, result_schema, times
@@ -128,6 +129,29 @@ def graph_column(query: BoundQuery, table: pa.Table, graphs: Graphs, store: Stor
     """The `graph` column alone."""
     kind = result_schema(query, table.schema).field("graph").type
     return _graph_column(query, table, graphs, store, _Listed.of(graphs, len(store.rows)), kind)
+
+
+def some_rows(result: pa.Table, keep: npt.NDArray[np.bool_]) -> pa.Table:
+    """Some rows of any result. A graph whose host is not among them moves to the first of them that shares it."""
+    kept = result.filter(to_arrow(keep))
+    if GRAPH not in result.column_names or not is_graph_type(result.schema.field(GRAPH).type) or not len(kept):
+        return kept
+    graph = result.column(GRAPH).combine_chunks()
+    if graph.null_count:
+        return kept
+    numbers, sizes = graph.field("shared").to_pylist(), graph.field("nodes").value_lengths().to_pylist()
+    hosts = {number: row for row, number in enumerate(numbers) if number is not None and sizes[row]}
+    rows = np.flatnonzero(keep)
+    sources = rows.copy()
+    held = {numbers[row] for row in rows.tolist() if sizes[row]}
+    for place, row in enumerate(rows.tolist()):
+        if numbers[row] is not None and numbers[row] not in held:
+            held.add(numbers[row])
+            sources[place] = hosts[numbers[row]]
+    own, of_host = to_arrow(rows), to_arrow(sources)
+    parts = [graph.field(part.name).take(own if part.name in OF_EACH_ROW else of_host) for part in graph.type]
+    column = pa.StructArray.from_arrays(parts, fields=list(graph.type))
+    return kept.set_column(kept.column_names.index(GRAPH), result.schema.field(GRAPH), column)
 
 
 @dataclass(frozen=True, eq=False)

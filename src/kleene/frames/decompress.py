@@ -46,8 +46,7 @@ class _Hosts:
     def graph_of(self, value: Mapping[str, Any]) -> Graph:
         """The graph of one row."""
         graph = self._held(value)
-        shared = value.get("shared")
-        while graph is None and (graph := self._known.get(int(shared))) is None:
+        while graph is None and (graph := self._known.get(int(value["shared"]))) is None:
             row = next(self._rows, None)
             if row is None:
                 raise NotCompressed(

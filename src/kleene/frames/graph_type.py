@@ -16,6 +16,16 @@ BEGINNING = -1
 SILENT = -1
 
 
+GRAPH = "graph"
+# What every row has in its graph; the rest is held by hosts, and by rows that are alone.
+OF_EACH_ROW = ("shared", "ends", "skipped")
+
+
+def is_graph_type(kind: pa.DataType) -> bool:
+    """Whether a column is one of graphs, and no variable that is called so."""
+    return pa.types.is_struct(kind) and {"shared", "predecessors"} <= {part.name for part in kind}
+
+
 def graph_type(columns: pa.Schema, time: pa.DataType) -> pa.DataType:
     """The type of the column, for events with these columns. Signed integers only, since Spark has no others.
 

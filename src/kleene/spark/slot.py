@@ -24,6 +24,7 @@ from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.readiness import run_when_ready
 from kleene.engine.warming import all_kept
 from kleene.frames.arrow import as_integers, schema_on
+from kleene.frames.compressed import some_rows
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import several_table
 from kleene.frames.type_names import types_among
@@ -190,7 +191,7 @@ def _owned(kind: str, rows: pa.Table, part: SlotGroup, slot: int) -> pa.Table:
     """The rows that belong to this slice; its neighbours find the others."""
     by_end = part.by_end and kind != "timeouts"
     here = _own(rows.column("end" if by_end else "start"), part, slot)
-    return rows if here.all() else rows.filter(to_arrow(here))
+    return rows if here.all() else some_rows(rows, here)
 
 
 def _own(times: pa.ChunkedArray, part: SlotGroup, slot: int) -> npt.NDArray[np.bool_]:

@@ -43,7 +43,7 @@ def compressed(
         return _counted_table(query, rows, spans, events, counts)
     runs = RowsOfRuns.of(completed, row_of, len(events))
     shared, blocks = shared_graphs(runs, spans, time)
-    known = Matches(shared.node_offsets, shared.events, shared.variables)
+    known = Matches(shared.node_offsets, shared.events, shared.variables.astype(np.uint8, copy=False))
     hashes = used_hashes(query, rows, spans.step, known)
     ids = _first_ids(query, shared, blocks, hashes)
     starts, told = _starts(completed, row_of, spans, time, len(events))
@@ -117,9 +117,10 @@ def _starts(
 def _first_ids(query: BoundQuery, graphs: Graphs, blocks: Blocks, hashes: Hashes) -> pa.Array:
     """The ids of canonically first matches, folded along the nodes that they share; any where one end is TIED."""
     seeds = begun_folds(query.digest, 1)[:, 0]
-    folds = fold_first_matches(graphs.variables, graphs.events, blocks.before, hashes, seeds)
+    variables = graphs.variables.astype(np.uint8, copy=False)
+    folds = fold_first_matches(variables, graphs.events, blocks.before, hashes, seeds)
     ends = np.maximum(blocks.first_ends, 0)
-    return ids_of(complete_folds(ends, graphs.variables, len(query.positives), folds))
+    return ids_of(complete_folds(ends, variables, len(query.positives), folds))
 
 
 def _walked_ids(query: BoundQuery, graphs: Graphs, spans: Spans, hashes: Hashes) -> pa.Array:

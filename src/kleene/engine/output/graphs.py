@@ -16,6 +16,7 @@ from kleene.kernels.counting import count_paths
 from kleene.kernels.expression import Ints
 from kleene.kernels.graph_blocks import Blocks, CompletedRows, EventTimes, arrange, count_early, reach, write_blocks
 from kleene.kernels.paths import NodePool, write_graphs
+from kleene.kernels.runs import Numbers
 from kleene.kernels.tallies import count_since
 from kleene.kernels.timeline import Timeline
 
@@ -155,7 +156,7 @@ def shared_graphs(runs: RowsOfRuns, spans: Spans, time: Timeline) -> tuple[Graph
     return Graphs(members.offsets, variables, events, *links, rows.offsets, blocks.ends, sharing), blocks
 
 
-def _sharing(rows: CompletedRows, hosts: Ints, member_offsets: Ints, begins: Ints, measured: Ints) -> Sharing:
+def _sharing(rows: CompletedRows, hosts: Numbers, member_offsets: Ints, begins: Ints, measured: Ints) -> Sharing:
     """Who holds the nodes of whom, and which beginnings are too early for whom.
 
     begins     the members at which matches begin, by host
