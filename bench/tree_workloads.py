@@ -76,7 +76,7 @@ MONTH = 28 * 86_400
 def web_log(records: int = RECORDS, seed: int = 17, crawlers: int = 0) -> pa.Table:
     """§6.5: accesses spread evenly over a month; a shorter log ends earlier.
 
-    Where so many crawlers read all projects and courses, and no publications, the order of joins matters.
+    Where so many crawlers read all projects and courses, and few publications, the order of joins matters.
     """
     rng = np.random.default_rng(seed)
     counts = [round(number * records / RECORDS) for number in ACCESSES.values()]
@@ -86,7 +86,7 @@ def web_log(records: int = RECORDS, seed: int = 17, crawlers: int = 0) -> pa.Tab
     names = pa.array([f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(ADDRESSES + crawlers)])
     ip = _skewed(rng, ADDRESSES, records)
     if crawlers:
-        crawled = (code == 1) | (code == 2)
+        crawled = (code == 1) | (code == 2) | ((code == 0) & (rng.random(records) < 0.002))
         ip[crawled] = rng.integers(ADDRESSES, ADDRESSES + crawlers, int(crawled.sum()))
     return pa.table(
         {
