@@ -24,7 +24,6 @@ from bench.tree_plans import (
 )
 from bench.tree_points import CELL, NAME, Figure, Point, Size, agreement
 from bench.tree_workloads import (
-    ADDRESSES,
     QUERY_4,
     QUERY_5,
     QUERY_6,
@@ -96,9 +95,9 @@ def all_figures(size: Size) -> list[Point]:
     return points
 
 
-def accesses(size: Size, addresses: int = ADDRESSES) -> dict[str, float]:
+def accesses(size: Size, crawlers: int = 0) -> dict[str, float]:
     """Thousand records a second of each plan."""
-    table = web_log(size.records, addresses=addresses)
+    table = web_log(size.records, crawlers=crawlers)
     query = bound(table, QUERY_8)
     ways = {**trees(query, THREE), **lines(query)}
     matches = agree(ways, table, LOG_BATCH)

@@ -73,23 +73,26 @@ ADDRESSES = 50_000
 MONTH = 28 * 86_400
 
 
-def web_log(records: int = RECORDS, seed: int = 17, addresses: int = ADDRESSES) -> pa.Table:
+def web_log(records: int = RECORDS, seed: int = 17, crawlers: int = 0) -> pa.Table:
     """§6.5: accesses spread evenly over a month; a shorter log ends earlier.
 
-    The fewer addresses there are, the more pairs of accesses has each, and the more the order of joins matters.
+    Where so many crawlers read all projects and courses, and few publications, the order of joins matters.
     """
     rng = np.random.default_rng(seed)
     counts = [round(number * records / RECORDS) for number in ACCESSES.values()]
     code = np.repeat(np.arange(len(counts) + 1), [*counts, records - sum(counts)])
     rng.shuffle(code)
     seconds = np.sort(rng.integers(0, round(MONTH * records / RECORDS), records))
-    names = pa.array([f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(addresses)])
-    ip = pa.DictionaryArray.from_arrays(pa.array(_skewed(rng, addresses, records), pa.int32()), names)
+    names = pa.array([f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(ADDRESSES + crawlers)])
+    ip = _skewed(rng, ADDRESSES, records)
+    if crawlers:
+        crawled = (code == 1) | (code == 2) | ((code == 0) & (rng.random(records) < 0.002))
+        ip[crawled] = rng.integers(ADDRESSES, ADDRESSES + crawlers, int(crawled.sum()))
     return pa.table(
         {
             "type": pa.DictionaryArray.from_arrays(pa.array(code, pa.int32()), pa.array([*ACCESSES, "Other"])),
             "ts": pa.array(seconds).cast(pa.timestamp("s", "UTC")),
-            "ip": ip.cast(pa.string()),
+            "ip": pa.DictionaryArray.from_arrays(pa.array(ip, pa.int32()), names).cast(pa.string()),
         }
     )
 

@@ -164,7 +164,7 @@ def strategies(effort: Effort) -> list[Finding]:
         ),
         _table_2(profile, measures["p1", "s3"], quiet["p1", "s3"]),
         _backtracks(measures, names),
-        _merges(measures, names),
+        _merges(measures, names, profile),
     ]
 
 
@@ -207,7 +207,11 @@ def _backtracks(measures: Mapping[tuple[str, str], Measured], names: Mapping[tup
     )
 
 
-def _merges(measures: Mapping[tuple[str, str], Measured], names: Mapping[tuple[str, str], str]) -> Finding:
+def _merges(
+    measures: Mapping[tuple[str, str], Measured],
+    names: Mapping[tuple[str, str], str],
+    profile: Mapping[str, list[float]],
+) -> Finding:
     """Figure 8(f)."""
     gains = {names[each]: one.factor("merging", "basic") for each, one in measures.items()}
     return Finding(
@@ -215,6 +219,9 @@ def _merges(measures: Mapping[tuple[str, str], Measured], names: Mapping[tuple[s
         "merging gains for all queries: p1s3 1.5, p2s3 1.4, p3s3 1.5 times",
         "merging over basic: " + ", ".join(f"{name} {gain:.2f} x" for name, gain in gains.items()),
         all(gains[name] > 1 for name in ("p1s3", "p2s3", "p3s3")),
+        "construction, the same for both, is "
+        + ", ".join(f"{profile[name][3]:.0f} % of the cost of {name}" for name in ("p1s3", "p2s3", "p3s3"))
+        + "; 8(g) leaves it out",
     )
 
 

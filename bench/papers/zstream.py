@@ -20,8 +20,8 @@ from bench.tree_workloads import ACCESSES, QUERY_4, QUERY_5, RATES, RECORDS, Sto
 
 LEFT, RIGHT, NFA = "left-deep", "right-deep", "stacks"
 NSEQ, NEG = "NSEQ", "NEG on top"
-# Of so few addresses each has thousands of accesses in the month, as crawlers do.
-CRAWLERS = 200
+# So few read all projects and courses, so that these make many pairs and few matches.
+CRAWLERS = 2
 
 
 def _size(effort: Effort) -> Size:
@@ -83,7 +83,7 @@ def query_4(effort: Effort) -> list[Finding]:
             "ZStream Fig. 8, NFA",
             "the NFA performs like the right-deep plan",
             f"stacks over right-deep: {_listed(points, NFA, RIGHT)}",
-            all(0.3 < each < 3 for each in nfa) and points[-1].rates[LEFT] > 2 * points[-1].rates[NFA],
+            all(0.5 < each < 2 for each in nfa),
             f"combinations tried per event, 1/1 and 1/32: right-deep {first[RIGHT][0]:,.0f} and {last[RIGHT][0]:,.0f}, "
             f"left-deep {first[LEFT][0]:,.0f} and {last[LEFT][0]:,.0f}",
         ),
@@ -189,7 +189,7 @@ def query_7(effort: Effort) -> list[Finding]:
 def web(effort: Effort) -> list[Finding]:
     size = _size(effort)
     spread = accesses(size)
-    few = accesses(size, addresses=CRAWLERS)
+    few = accesses(size, crawlers=CRAWLERS)
     kinds = web_log(size.records).column("type").combine_chunks().dictionary_decode().value_counts()
     counts = {each["values"].as_py(): each["counts"].as_py() for each in kinds}
     share = size.records / RECORDS
@@ -197,12 +197,12 @@ def web(effort: Effort) -> list[Finding]:
         Finding(
             "ZStream Fig. 17",
             "left-deep is much faster than right-deep, NFA a little slower than right-deep",
-            f"left-deep over right-deep {few[LEFT] / few[RIGHT]:.2f} x with {CRAWLERS} addresses, "
-            f"{spread[LEFT] / spread[RIGHT]:.2f} x with 50,000; NFA over right-deep {few[NFA] / few[RIGHT]:.2f} and "
-            f"{spread[NFA] / spread[RIGHT]:.2f} x",
+            f"left-deep over right-deep {few[LEFT] / few[RIGHT]:.2f} x where {CRAWLERS} crawlers read projects and "
+            f"courses, {spread[LEFT] / spread[RIGHT]:.2f} x where visitors do; NFA over right-deep "
+            f"{few[NFA] / few[RIGHT]:.2f} and {spread[NFA] / spread[RIGHT]:.2f} x",
             few[LEFT] > 1.1 * few[RIGHT],
             f"{sum(counts[name] for name in ACCESSES):,} of {size.records:,} records matter, and joins look up "
-            "the address: with many addresses reading the log takes all the time; the paper's log is not public",
+            "the address: where visitors have few accesses each, reading the log takes all the time",
         ),
         Finding(
             "ZStream Table 4",
