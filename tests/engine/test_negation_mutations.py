@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engine.mutating import Mutation, Workshop, check_can_be_made, one_of, opened
-from tests.engine.negation_agreement import CRAFTED
 
 pytestmark = pytest.mark.slow
 
 GAPS, ASSIGNMENTS, SELECTION = "pattern/gaps.py", "reference/assignments.py", "reference/selection.py"
-PARTS, OPTIONS, BUILDING = "optimize/trees/parts.py", "optimize/trees/options.py", "optimize/trees/building.py"
+PARTS, BUILDING = "optimize/trees/parts.py", "optimize/trees/building.py"
 CLOSURES, NEGATION, PAIRS = "engine/executors/trees/closures.py", "kernels/negation.py", "kernels/negated_pairs.py"
-STEPS, CONDITIONS = "engine/executors/trees/negated_pairs.py", "pattern/conditions.py"
+STEPS = "engine/executors/trees/negated_pairs.py"
 ALONE, BETWEEN = "PATTERN A a & !(B b)", "PATTERN A a ; (B b & !(C c)) ; A d"
 PAIR = "PATTERN A a ; !(B b ; C c) ; A d"
 
@@ -47,13 +46,6 @@ MUTATIONS = (
         (BETWEEN, "PATTERN A a ; ((!(B b) ; C c) & B d) ; A e"),
     ),
     Mutation(
-        OPTIONS,
-        "a branch whose group looks out of it stays in its disjunction",
-        "else pattern.parts\n    return any(map(_is_open, edges))",
-        "else ()\n    return any(map(_is_open, edges))",
-        ("PATTERN A a ; ((B b & !(C c)) | (C d & !(B e))) ; A f", "negated_groups"),
-    ),
-    Mutation(
         CLOSURES,
         "a group without neighbours forbids nothing",
         "[name for name in gap.own if name in bound.columns]",
@@ -83,24 +75,24 @@ MUTATIONS = (
     ),
     Mutation(
         PARTS,
-        "what the window bounds may stand below the top",
-        "movable = bool(gap.before and gap.after) and not grouped",
-        "movable = bool(gap.before or gap.after) and not grouped",
-        ("PATTERN A a ; (B b & !(C c))", "PATTERN (!(B b) ; A a) & C c"),
+        "a group has no neighbour after it",
+        "gap = Gap(_nearest(around.before), _nearest(around.after), _taking(pattern))",
+        "gap = Gap(_nearest(around.before), (), _taking(pattern))",
+        (BETWEEN,),
     ),
     Mutation(
         PAIRS,
-        "the second of a pair may be simultaneous with the first",
+        "the second of a pair may begin before the first has ended",
         "time.lefts[second] <= time.rights[first] or",
-        "time.lefts[second] < time.rights[first] or",
-        ("PATTERN A a ; !(B b ; C c) ; A d", CRAFTED),
+        "False or",
+        ("PATTERN A a & !(B b ; C c)",),
     ),
     Mutation(
         PAIRS,
         "the second of a pair may be outside the gap",
         "or not _in_gap(second, row, gaps, time):",
         "or False:",
-        ("PATTERN A a & !(B b ; C c)", "PATTERN !(B b ; C c) ; A a"),
+        ("PATTERN A a & !(B b ; C c)",),
     ),
     Mutation(
         PAIRS,
@@ -114,7 +106,7 @@ MUTATIONS = (
         "the first of a pair need not satisfy its conditions",
         "if not holds(test.opening, scope, row, groups[row]):",
         "if False:",
-        ("PATTERN A a ; !(B b ; C c) ; A d WHERE b.x > a.x",),
+        ("PATTERN A a & !(B b ; C c) WHERE b.x >= 2",),
     ),
     Mutation(
         STEPS,

@@ -35,7 +35,7 @@ def _in_gap(other: Any, row: Any, gaps: Gaps, time: Timeline) -> bool:
 
 
 @inlined
-def _first_after(step: Any, key: Any, negated: EventsByKey, time: Timeline) -> int:
+def _first_after(step: Any, key: Any, negated: EventsByKey, time: Timeline) -> Any:
     """The place of the first event of a key that ends in a later step."""
     low, high = negated.begins[key], negated.begins[key + 1]
     while low < high:
@@ -49,7 +49,7 @@ def _first_after(step: Any, key: Any, negated: EventsByKey, time: Timeline) -> i
 
 @compiled
 def _is_followed(
-    first: int,
+    first: Any,
     row: int,
     gaps: Gaps,
     seconds: EventsByKey,

@@ -211,7 +211,9 @@ class TreeBuilder:
         for between in above:
             if not between.component.negated:
                 tree = self.group(tree, between)
-        for between in above:
+        # What waits for the window to close comes last: records that wait have passed the same tests under every plan,
+        # so that a plan may change meanwhile.
+        for between in sorted(above, key=lambda each: not each.site.gap.after):
             if between.component.negated:
                 tree = self.negate(tree, between)
         return tree

@@ -51,7 +51,7 @@ class DrawnTree:
 class VariableNames:
     """Variables handed out so far, so that none is used twice."""
 
-    variables: Iterator[str] = field(default_factory=lambda: iter("abcdefghjklmnopq"))
+    variables: Iterator[str] = field(default_factory=lambda: iter("abcdefghjklmnopqrtuvwz"))
     bare: set[str] = field(default_factory=set)
     # Whether the pattern has its closure: one beside another has no meaning.
     closed: bool = False

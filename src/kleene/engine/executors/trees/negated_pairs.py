@@ -48,9 +48,10 @@ class ForbiddingPairs(Step):
             keys = _places(known, at.time.keys[first]) if self.setting.keyed else np.zeros(len(bound), np.int64)
             keys[elsewhere(self._gap, bound)] = -1
             gaps = Gaps(keys, *bounds(self._gap, bound, at), first, last, at.within)
-            by_key = [_by_key(events, known, at, keyed=self.setting.keyed) for events in (firsts, seconds)]
+            openers = _by_key(firsts, known, at, keyed=self.setting.keyed)
+            followers = _by_key(seconds, known, at, keyed=self.setting.keyed)
             scope = self._condition.scope(bound, at)
-            forbidden_by_pairs(gaps, *by_key, at.time, self._test, scope, np.arange(len(bound)), out)
+            forbidden_by_pairs(gaps, openers, followers, at.time, self._test, scope, np.arange(len(bound)), out)
         records = taken(bound.records, ~out) if out.any() else bound.records
         self.counts.records += len(records.times)
         return records
