@@ -158,7 +158,7 @@ MUTATIONS = (
         "a count without neighbours may be longer than the window",
         "if most is not None and not self._gap.before and not self._gap.after:",
         "if most is None:",
-        ("PATTERN A a & B^2",),
+        ("PATTERN A a & C^3",),
     ),
     Mutation(
         PARTS,
