@@ -13,7 +13,7 @@ from kleene.optimize.trees.logical import Logical
 from kleene.pattern import Query, Schema
 from kleene.pattern.conditions import Conditions
 from kleene.pattern.gaps import lifted, spliced
-from kleene.pattern.nodes import Disjunction, Leaf, Pattern
+from kleene.pattern.nodes import Conjunction, Disjunction, Leaf, Pattern
 from kleene.pattern.query import BoundQuery
 from kleene.reference.evaluator import evaluate, events_of
 from kleene.reference.limits import Limits
@@ -47,7 +47,9 @@ def _present(pattern: Pattern) -> Iterator[Pattern | None]:
             yield None
         return
     for options in product(*(list(_present(part)) for part in pattern.parts)):
-        parts = tuple(lifted(part for part in options if part is not None))
+        present = [part for part in options if part is not None]
+        # In a sequence `flatten` lifts what only forbids; in a conjunction binding has done so.
+        parts = tuple(lifted(present) if isinstance(pattern, Conjunction) else present)
         yield type(pattern)(parts) if len(parts) > 1 else parts[0] if parts else None
 
 
