@@ -19,6 +19,8 @@ from unittest import mock
 
 # A child ends after so many, and may take so many seconds and so much memory: what asks for more is an exception.
 _PORTION, _SECONDS, _BYTES = 2500, 3600, 12 << 30
+# Without its contract a state may also keep a child busy for ever: so many seconds of processor end it.
+_UNCHECKED_SECONDS = 20
 
 
 @dataclass
@@ -80,6 +82,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "child":
         _child(int(sys.argv[2]), int(sys.argv[3]))
     elif sys.argv[1] == "unchecked":
+        resource.setrlimit(resource.RLIMIT_CPU, (_UNCHECKED_SECONDS, _UNCHECKED_SECONDS))
         with mock.patch.multiple("kleene.engine.state.state_contract", require=lambda holds, problem: None):
             _child(int(sys.argv[2]), int(sys.argv[3]))
     else:

@@ -45,4 +45,4 @@ def test_every_section_of_the_language_has_an_example() -> None:
 
 
 def test_the_manual_stays_short() -> None:
-    assert len(LANGUAGE.read_text(encoding="utf-8").splitlines()) <= 560
+    assert len(LANGUAGE.read_text(encoding="utf-8").splitlines()) <= 580

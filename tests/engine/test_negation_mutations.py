@@ -48,8 +48,8 @@ MUTATIONS = (
     Mutation(
         CLOSURES,
         "a group without neighbours forbids nothing",
-        "[name for name in gap.own if name in bound.columns]",
-        "[*gap.before, *gap.after]",
+        "for name in gap.own or beside if",
+        "for name in beside if",
         (ALONE,),
     ),
     Mutation(

@@ -163,8 +163,8 @@ MUTATIONS = (
     Mutation(
         PARTS,
         "a closure under & has no neighbours",
-        "BetweenParts(self._site(each, outer), 0,",
-        "BetweenParts(self._site(each, Gap((), ())), 0,",
+        "replace(outer, own=_taking(pattern))",
+        "Gap((), (), _taking(pattern))",
         ("PATTERN A a ; (B+ & C c) ; A d",),
     ),
     Mutation(

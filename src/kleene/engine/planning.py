@@ -18,7 +18,7 @@ from kleene.engine.intake.bits import scan
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.state.store import EventBatch
 from kleene.optimize.choosing import logicals, total_cost, trees
-from kleene.optimize.planner import line_plans, may_be_trees, plan_query
+from kleene.optimize.planner import line_plans, may_be_trees, plan_query, why_not
 from kleene.optimize.statistics import Statistics, changed, merged
 from kleene.optimize.trees.logical import Logical
 from kleene.pattern.query import BoundQuery
@@ -88,7 +88,7 @@ class Planning:
     def of(query: BoundQuery, settings: Settings, plan: Plan, statistics: Statistics | None) -> Planning | None:
         """The planning of a query; None where there is nothing to choose."""
         is_tree = any(isinstance(alternative, TreePlan) for alternative in plan.alternatives)
-        is_open_line = query.is_lines and settings.executor is None and may_be_trees(query, settings)
+        is_open_line = why_not(query) is None and settings.executor is None and may_be_trees(query, settings)
         if not is_tree and not is_open_line:
             return None
         return Planning(query, settings, statistics or Statistics(), statistics is None, is_open_line)
