@@ -76,8 +76,8 @@ MUTATIONS = (
     Mutation(
         PARTS,
         "a group has no neighbour after it",
-        "gap = Gap(_nearest(around.before), _nearest(around.after), _taking(pattern))",
-        "gap = Gap(_nearest(around.before), (), _taking(pattern))",
+        "gap = Gap(before, after, _taking(pattern))",
+        "gap = Gap(before, (), _taking(pattern))",
         (BETWEEN,),
     ),
     Mutation(

@@ -189,10 +189,10 @@ MUTATIONS = (
         ("PATTERN (A a & C c) ; B+",),
     ),
     Mutation(
-        LOOKUP,
+        "engine/executors/equal_values.py",
         "two values that are NULL are equal",
-        "missing = at.events.states[self.column.index, rows] != VALUE",
-        "missing = at.events.states[self.column.index, rows] < VALUE",
+        "events.states[column.index, rows] != VALUE",
+        "events.states[column.index, rows] < VALUE",
         ("PATTERN A a & B b WHERE a.y = b.y",),
     ),
     Mutation(
