@@ -18,7 +18,7 @@ JOINS, PAIRS, CLOSURES = (
 )
 RECORDS, LOOKUP, TREE = (
     "engine/executors/trees/records.py",
-    "engine/executors/trees/lookup.py",
+    "engine/executors/equal_values.py",
     "engine/executors/trees/tree.py",
 )
 EXECUTOR = "engine/executors/trees/executor.py"
@@ -189,7 +189,7 @@ MUTATIONS = (
         ("PATTERN (A a & C c) ; B+",),
     ),
     Mutation(
-        "engine/executors/equal_values.py",
+        LOOKUP,
         "two values that are NULL are equal",
         "events.states[column.index, rows] != VALUE",
         "events.states[column.index, rows] < VALUE",

@@ -52,6 +52,23 @@ def in_order(matches: Matches, spans: Spans) -> Ordered:
     return Ordered(order, start[order], end[order])
 
 
+def distinct(matches: Matches, spans: Spans) -> Matches:
+    """Each match once, since a result is a set: two alternatives may give the same one (`B* | C*`, both empty)."""
+    order = in_order(matches, spans).order
+    sizes = np.diff(matches.offsets)[order]
+    pairs = np.flatnonzero(sizes[1:] == sizes[:-1])
+    if not len(pairs):
+        return matches
+    # Equal matches stand side by side: their references, one pair of neighbours after the other.
+    lengths = sizes[pairs]
+    begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    along = np.arange(lengths.sum()) - np.repeat(begins, lengths)
+    one, other = (np.repeat(matches.offsets[order[pairs + shift]], lengths) + along for shift in (0, 1))
+    alike = (matches.events[one] == matches.events[other]) & (matches.variables[one] == matches.variables[other])
+    repeated = order[pairs[np.logical_and.reduceat(alike, begins)] + 1]
+    return matches if not len(repeated) else matches.take(np.setdiff1d(order, repeated))
+
+
 def _keys(ranked: Ranked, end: Ints, events: int) -> Ints:
     """[match]: as much of its sort key as fits 63 bits: its length, its first reference, its second."""
     length_bits = int((end - ranked.starts).view(np.uint64).max()).bit_length()

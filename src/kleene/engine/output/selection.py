@@ -16,7 +16,7 @@ from kleene.engine.output.compressed import compressed
 from kleene.engine.output.crowds import crowds, drop_oldest, without
 from kleene.engine.output.graphs import ALL, Completed
 from kleene.engine.output.matches import Matches
-from kleene.engine.output.ordering import Spans, in_order
+from kleene.engine.output.ordering import Spans, distinct, in_order
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.output.runs import matches_of
 from kleene.engine.output.tables import match_table, timeout_table
@@ -29,6 +29,7 @@ from kleene.kernels.expression import Ints
 from kleene.kernels.selection import choose
 from kleene.kernels.timeline import Timeline, shifted
 from kleene.lang.tree import OutputMode
+from kleene.pattern.closures import is_closure
 from kleene.pattern.query import BoundQuery
 from kleene.plan.settings import Policy, Settings
 
@@ -44,6 +45,8 @@ class Selection:
         # [partition]: the first step after the match chosen last.
         self._frontier = np.full(1, -1, np.int64)
         self._timeouts = None if query.timeouts is None else Timeouts(query)
+        # Of two alternatives with closures that may be empty, both may give a match without any of their events.
+        self._may_repeat = any(is_closure(each) and not each.minimum for each in query.components)
         self._waiting = Waiting(query) if late and query.output is not OutputMode.ALL else None
 
     # NON_OVERLAP's state
@@ -106,6 +109,8 @@ class Selection:
         parts = [each.matches for each in completions if each.matches is not None]
         parts += [matches_of(each, time.starts) for each in completed]
         matches = Matches.together(parts)
+        if self._may_repeat and len(parts) > 1:
+            matches = distinct(matches, self._spans(store))
         if self._query.output is OutputMode.NON_OVERLAP:
             matches = self._not_overlapping(matches, store, time)
         columns = ColumnStore(store.columns, store.events, np.zeros(0, np.int64))

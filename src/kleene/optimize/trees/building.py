@@ -207,15 +207,19 @@ class TreeBuilder:
         return self._above(tree, [each for each in self.between if each.component not in standing | grouped])
 
     def _above(self, tree: Subtree, above: list[BetweenParts]) -> Subtree:
-        """A tree with these above it: closures first, since a group may be the neighbour of a negation."""
-        for between in above:
-            if not between.component.negated:
-                tree = self.group(tree, between)
-        # What waits for the window to close comes last: records that wait have passed the same tests under every plan,
-        # so that a plan may change meanwhile.
-        for between in sorted(above, key=lambda each: not each.site.gap.after):
-            if between.component.negated:
-                tree = self.negate(tree, between)
+        """A tree with these above it: closures first, since a group may be the neighbour of a negation.
+
+        Records that wait for their window to close must have passed the same tests under every plan, since a plan may
+        change meanwhile: what another plan may have lower comes before what waits, and a waiting negation last.
+        """
+        closures = [each for each in above if not each.component.negated]
+        negated = [each for each in above if each.component.negated]
+        first = []
+        if any(not each.site.gap.after for each in closures):
+            first = [each for each in negated if each.movable and not self._clauses.bits(each.named) & ~tree.bound]
+        last = sorted((each for each in negated if each not in first), key=lambda each: not each.site.gap.after)
+        for between in (*first, *closures, *last):
+            tree = self.negate(tree, between) if between.component.negated else self.group(tree, between)
         return tree
 
     def plan(self, tree: Subtree) -> tuple[TreePlan, float]:
