@@ -69,13 +69,13 @@ chaos: setup ## failures drawn from seeds: simulated, and kills on Spark (about 
 bench: bench-engine ## measure everything
 	$(BIN)/python -m bench.parse
 
-bench-engine: setup ## the engine against its goals, beside Polars and DuckDB (under 5 minutes)
-	$(BIN)/python -m bench.engine
+bench-engine: setup ## the engine against its goals, beside Polars, DuckDB and Flink CEP (about 8 minutes); PARTS="joins large"
+	$(BIN)/python -m bench.engine $(PARTS)
 
 bench-trees: setup ## tree plans against their goal: every shape, the cost model, adapting, memory (about 4 minutes)
 	$(BIN)/python -m bench.trees
 
-bench-papers: setup ## every figure of SASE, SASE+ and ZStream beside what the paper says, with the papers' own baselines (about 12 minutes); ONLY="sase+8a zstream"
+bench-papers: setup ## every figure of SASE, SASE+ and ZStream beside what the paper says, with the papers' own baselines (about 6 minutes); ONLY="sase+8a zstream"
 	$(BIN)/python -m bench.papers $(if $(ONLY),--only $(ONLY))
 
 bench-algebra: setup ## the stream algebra: Double-Top by folds and resubscription, card payments in EQL, in process and on Spark

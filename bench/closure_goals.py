@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from bench.measure import CountsDiffer, Line, Timing, Verdict, affordable, alternate, profile
-from bench.running import found, found_with, number_of_matches, references
+from bench.running import found, found_with, number_of_matches, references, rows_found
 from bench.workloads import PREDICATES, STRATEGIES, stock, stock_query
 from kleene.plan.settings import Settings
 
@@ -19,16 +19,12 @@ SECONDS = 2.0
 LEAST_R_SQUARED = 0.98
 
 
-def rows(table: pa.Table, text: str) -> int:
-    return int(found(table, text).num_rows)
-
-
 def counted_rows(table: pa.Table, text: str) -> int:
     return int(found_with(table, text, Settings(graphs=False)).num_rows)
 
 
 def rows_of(text: str, events: int) -> int:
-    return rows(stock(events), text)
+    return rows_found(stock(events), text)
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class Closure:
         text, short = (stock_query(predicate, strategy, compressed=compressed) for compressed in (False, True))
         stream, table = stock(events), stock(affordable(partial(rows_of, short), events, SECONDS))
         counted = alternate({"counted": partial(counted_rows, stream, short)})["counted"]
-        works = {"compressed": partial(rows, table, short), "verbose": partial(rows, table, text)}
+        works = {"compressed": partial(rows_found, table, short), "verbose": partial(rows_found, table, text)}
         written = alternate(works, same=False)
         whole, brief = found(table, text), found(table, short)
         counts = {"compressed": number_of_matches(brief), "verbose": whole.num_rows}
@@ -126,7 +122,7 @@ def _references_a_second(measured: list[Closure]) -> Verdict:
     slowest = min(large, key=lambda closure: closure.reference_rate)
     met = slowest.reference_rate >= LEAST_REFERENCES
     text = f"{slowest.name}, the slowest verbose W3, writes {slowest.reference_rate:.1f} M event references/s"
-    reason = "" if met else profile(partial(rows, slowest.table, slowest.text))
+    reason = "" if met else profile(partial(rows_found, slowest.table, slowest.text))
     return Verdict("G3", met, f"{text}; goal {LEAST_REFERENCES:g}", reason)
 
 
@@ -148,7 +144,7 @@ def output_size(events: int) -> Verdict:
     size = affordable(partial(rows_of, stock_query("p1", "s3", windows[-1])), events, SECONDS)
     table = stock(size)
     texts = {f"{window:,}": stock_query("p1", "s3", window) for window in windows}
-    timings = alternate({name: partial(rows, table, text) for name, text in texts.items()}, same=False)
+    timings = alternate({name: partial(rows_found, table, text) for name, text in texts.items()}, same=False)
     sizes = {name: references(found(table, text)) for name, text in texts.items()}
     for name, timing in timings.items():
         print(f"  window {name:>6}{sizes[name]:12,} references{timing.median * 1e3:10.1f} ms")

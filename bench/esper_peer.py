@@ -28,11 +28,8 @@ Where Filter means something else in Esper than here:
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +39,11 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 import kleene
+from bench.jvm import class_path, driven
 from bench.measure import CountsDiffer, header
 from bench.query_workload import DISCRETE, EVENTS, Workload, queries
 from bench.query_workload import events as stream_of
 from kleene.spark.java import find_java
-from kleene.spark.maven import copied
 
 VERSION = "9.0.0"
 ARTIFACTS = tuple(f"com.espertech:esper-{part}:{VERSION}" for part in ("common", "compiler", "runtime"))
@@ -163,32 +160,8 @@ def _driven(way: str, folder: Path, types: dict[str, str]) -> str:
     """The line of the driver, which stops by itself."""
     columns = ",".join(f"{name}:{type_}" for name, type_ in types.items())
     limits = [str(seconds) for seconds in (WARM_SECONDS, MEASURED_SECONDS, SECONDS_IN_ALL)]
-    command = [_tool("java"), "-Xmx6g", "-cp", _class_path(), "Driver", way, str(folder), columns, *limits]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_IN_ALL + 60)
-    if answer.returncode != 0:
-        raise RuntimeError(f"Esper failed: {answer.stderr[-2_000:]}")
-    return answer.stdout
-
-
-def _tool(name: str) -> str:
-    return str(find_java(os.environ).home / "bin" / name)
-
-
-def _class_path() -> str:
-    """Esper's jars and the compiled driver, made the first time."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kleene-bench" / f"esper-{VERSION}"
-    jars = os.pathsep.join(map(str, copied(ARTIFACTS, cache / "jars")))
-    sources = sorted(SOURCES.glob("*.java"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-    classes = cache / f"classes-{digest}"
-    if not classes.exists():
-        draft = Path(tempfile.mkdtemp(prefix=".classes-", dir=cache))
-        try:
-            subprocess.run([_tool("javac"), "-cp", jars, "-d", str(draft), *map(str, sources)], check=True)
-            draft.rename(classes)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-    return os.pathsep.join([str(classes), jars])
+    command = ["-Xmx6g", "-cp", class_path(f"esper-{VERSION}", ARTIFACTS, SOURCES), "Driver"]
+    return driven([*command, way, str(folder), columns, *limits], SECONDS_IN_ALL + 60)
 
 
 # The report

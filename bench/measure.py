@@ -23,14 +23,24 @@ Work = Callable[[], int]
 
 @dataclass(frozen=True)
 class Timing:
-    """Of one piece of work: each repeat's seconds, and what it counted."""
+    """Of one piece of work: each repeat's seconds, what it counted, and each repeat's seconds of processors."""
 
     seconds: tuple[float, ...]
     count: int
+    processor_seconds: tuple[float, ...] = ()
 
     @property
     def median(self) -> float:
         return statistics.median(self.seconds)
+
+    @property
+    def least(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def processor(self) -> float:
+        """The least time of processors, which other programs of the machine hardly change."""
+        return min(self.processor_seconds)
 
     def rate(self, number: int) -> float:
         """Millions a second."""
@@ -71,15 +81,17 @@ def alternate(
     if same and len(set(counts.values())) > 1:
         raise CountsDiffer.between(counts)
     seconds: dict[str, list[float]] = {name: [] for name in works}
+    processors: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
             gc.collect()
-            began = clock()
+            began, used = clock(), time.process_time()
             count = work()
             seconds[name].append(clock() - began)
+            processors[name].append(time.process_time() - used)
             if count != counts[name]:
                 raise CountsDiffer.between({f"{name} at first": counts[name], f"{name} later": count})
-    return {name: Timing(tuple(spent), counts[name]) for name, spent in seconds.items()}
+    return {name: Timing(tuple(seconds[name]), counts[name], tuple(processors[name])) for name in works}
 
 
 def once(work: Callable[..., object], *arguments: object) -> float:

@@ -18,10 +18,11 @@ from bench.workloads import sase
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.output.identity import match_ids, used_hashes
-from kleene.engine.output.matches import Matches
+from kleene.engine.output.matches import ColumnarMatches, Matches
 from kleene.engine.output.ordering import Spans, in_order
 from kleene.engine.output.selected import Selected
 from kleene.engine.output.tables import match_table
+from kleene.engine.state.event_rows import EventRows
 from kleene.frames.arrow import schema_on
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
@@ -66,7 +67,12 @@ def triples(values: int = 100) -> Found:
         found.append(_joined(a, b, c, times))
     rows = np.concatenate(found)
     rows = rows[np.lexsort((-rows[:, 0], -rows[:, 1], rows[:, 2]))]
-    return Found(query, table, _spans(times), Matches.of_rows(rows, np.arange(3, dtype=np.uint8)))
+    return Found(
+        query,
+        table,
+        _spans(times),
+        ColumnarMatches(np.ascontiguousarray(rows.T, np.int32), np.arange(3, dtype=np.uint8)),
+    )
 
 
 def _joined(a: np.ndarray, b: np.ndarray, c: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -119,13 +125,17 @@ def report(name: str, found: Found) -> None:
     strings = StringPool()
     store = ColumnStore.from_table(found.table, [], found.query.schema, strings)
     matches, references = len(found.matches), len(found.matches.events)
-    selected = Selected.of(found.query, found.matches, in_order(found.matches, found.spans).order)
-    hashes = used_hashes(found.query, found.table, found.spans.step, found.matches)
+    selected = Selected.of(found.query, found.matches, in_order(found.matches, found.spans))
+    hashes = used_hashes(found.query, EventRows(found.table), found.spans.step, found.matches)
     spent = {
         "order": best(lambda: in_order(found.matches, found.spans)),
-        "hashes of events": best(lambda: used_hashes(found.query, found.table, found.spans.step, found.matches)),
+        "hashes of events": best(
+            lambda: used_hashes(found.query, EventRows(found.table), found.spans.step, found.matches)
+        ),
         "ids": best(lambda: match_ids(found.query, selected, hashes)),
-        "whole table": best(lambda: match_table(found.query, found.table, found.spans, found.matches, store, strings)),
+        "whole table": best(
+            lambda: match_table(found.query, EventRows(found.table), found.spans, found.matches, store, strings)
+        ),
         "NumPy gather": floor(found),
     }
     print(f"{name}: {matches:,} matches, {references:,} references, {found.table.num_columns} columns")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import kleene
 from kleene.engine.engine import Engine
-from kleene.evaluation import evaluate
 from kleene.frames.arrow import schema_on
 from kleene.optimize.rules import LINE_RULES
 from kleene.pattern import Query, Schema
@@ -21,9 +21,15 @@ class NotCompiled(Exception):
     """The engine leaves the query to the reference evaluator, of which there is nothing to measure."""
 
 
-def found(table: pa.Table, text: str) -> pa.Table:
-    """The matches, as `kleene.match` makes them."""
-    return evaluate(table, [Query(text)]).matches
+def found(table: pa.Table, text: str, threads: int | None = 1) -> pa.Table:
+    """The matches, as a user has them, on so many cores; None: on all."""
+    matches: pa.Table = kleene.match(table, text, settings=Settings(threads=threads))
+    return matches
+
+
+def rows_found(table: pa.Table, text: str, threads: int | None = 1) -> int:
+    """How many rows the table of matches has, which is made and dropped."""
+    return int(found(table, text, threads).num_rows)
 
 
 def bound(table: pa.Table, text: str) -> BoundQuery:

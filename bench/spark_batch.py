@@ -1,8 +1,9 @@
 """Spark batch against the goal G6 (`make bench-spark`): W1, W4 and a query without a key over Parquet, `local[2]`.
 
-Beside Kleene, in the same run and with the same number of matches: self-joins in SQL, plain and with time in the join's
-key; the engine behind `repartition` + sort + `mapInArrow`; and the floor, a `mapInArrow` that hands every row to Python
-and does nothing. Then where the time goes, and the memory of workers on a skewed key and on five million keys.
+Beside Kleene, whose tasks read the files, in the same run and with the same number of matches: Kleene where Spark reads
+them and hands rows over; self-joins in SQL, plain and with time in the join's key; the engine behind `repartition` +
+sort + `mapInArrow`; and the floor, a `mapInArrow` that hands every row to Python and does nothing. Then where the time
+goes, and the memory of workers on a skewed key and on five million keys.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FILES = 8
 PATIENCE = 30.0
 # Joins that compare every event of a key with every other, or every event with every other, get a part of the stream.
 SHORT, SHORT_WITHOUT_KEY = 4, 200
-KLEENE, FLOOR = "kleene", "every row to Python (floor)"
+KLEENE, BEHIND, FLOOR = "kleene", "kleene, read by Spark", "every row to Python (floor)"
 JOIN, BUCKETED, SORTED = "self-join", "self-join, time in its key", "repartition + sort + mapInArrow"
 
 
@@ -175,7 +176,8 @@ def side_by_side(name: str, session: SparkSession, folder: Path, query: Sequence
     few = events // (SHORT if query.keys else SHORT_WITHOUT_KEY)
     beginning = whole.where(f"ts < {few}")
     works: dict[str, tuple[Callable[[], int | None], int]] = {
-        KLEENE: (lambda: with_kleene(whole, query), events),
+        KLEENE: (lambda: with_kleene(kleene.parquet(session, folder), query), events),
+        BEHIND: (lambda: with_kleene(session.read.parquet(str(folder)), query), events),
         FLOOR: (lambda: hand_over(whole), events),
         BUCKETED: (lambda: with_bucketed_joins(whole, query), events),
         JOIN: (lambda: with_joins(beginning, query), few),
@@ -197,19 +199,15 @@ def side_by_side(name: str, session: SparkSession, folder: Path, query: Sequence
 
 def shares(session: SparkSession, folder: Path, query: Sequence) -> None:
     """Where the time goes: the same road, ending after each of its parts."""
-    from pyspark.sql import functions
-
     from kleene.pattern import Query
     from kleene.spark.batch import prepare
     from kleene.spark.division import exchanged
 
-    events = session.read.parquet(str(folder))
+    events = kleene.parquet(session, folder)
     prepared = prepare(events, [Query(query.text)], schema=None, several=False)
-    kept = functions.col("type").isin(*query.types)
     found = kleene.match(events, query.text)
     roads: dict[str, tuple[Callable[[], None], int]] = {
-        "scan and filter": (lambda: drain(events.where(kept)), 1),
-        "handing over, packing": (lambda: drain(prepared.packed), 1),
+        "reading, filter, packing": (lambda: drain(prepared.packed), 1),
         "exchange of packed rows": (lambda: drain(prepared.packed.repartition("slot")), 1),
         "order of packed rows": (lambda: drain(exchanged(prepared.packed)), 1),
         "match, and output": (lambda: drain(found), 1),
@@ -258,7 +256,7 @@ def memory_of(name: str, events: int) -> None:
         session = local_session("local[2]")
         logging.getLogger("kleene").setLevel(logging.ERROR)
         began = time.perf_counter()
-        found = with_kleene(session.read.parquet(str(folder)), query)
+        found = with_kleene(kleene.parquet(session, folder), query)
         seconds = time.perf_counter() - began
         print(f"{found} {seconds:.1f} {max(peaks())}", flush=True)
         session.stop()
@@ -341,13 +339,16 @@ def main() -> int:
 
 
 def judged(took: dict[str, Took]) -> list[Verdict]:
-    ours, floor, plain, bucketed = (took[name] for name in (KLEENE, FLOOR, JOIN, BUCKETED))
+    ours, before, floor, plain, bucketed = (took[name] for name in (KLEENE, BEHIND, FLOOR, JOIN, BUCKETED))
     joins = (
         f"W1 {ours.rate / plain.rate:.1f} x the self-join on {plain.events:,} events (goal 3), slower on longer"
         f" ones; {ours.rate / bucketed.rate:.1f} x joins with time in their key"
     )
+    over = f"W1 {ours.rate:.2f} M events/s, {ours.rate / floor.rate:.1f} x the floor of {floor.rate:.2f} (goal 2)"
+    read = f"W1 {ours.rate / before.rate:.2f} x what it is where Spark reads the files, {before.rate:.2f} (goal 1.5)"
     return [
-        Verdict("G6", ours.rate > floor.rate, f"W1 {ours.rate:.2f} M events/s, the floor {floor.rate:.2f}"),
+        Verdict("G6", ours.rate >= 2 * floor.rate, over),
+        Verdict("G6", ours.rate >= 1.5 * before.rate, read),
         Verdict("G6", ours.rate >= 3 * plain.rate, joins),
     ]
 

@@ -3,6 +3,7 @@
 Files are the source, one a trigger; matches are written to Parquet in every batch. Beside Kleene, in the same run: the
 same stream read and dropped, and the same stream handed to Python and dropped there. Then the floor of a trigger, the
 time from an event to its match, what a longer window costs, what keeping state costs, and memory over many windows.
+`bench.stream_cores` runs both on one core and on two.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ import pyarrow.parquet as pq
 
 import kleene
 from bench.measure import CountsDiffer, Verdict, header
+from bench.process_memory import processor_seconds, workers_memory
 from bench.workloads import LATE_SECONDS, fraud, payments, sase, sequence
 from kleene.spark.streaming.live import MicroBatch
+from kleene.spark.streaming.live_slot import ARRIVAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BATCH = 2_000_000
+BATCH = 1_000_000
 BATCHES = 10
 # Triggers that warm up: workers start, code is compiled.
 WARM = 3
@@ -59,6 +62,10 @@ class Ran:
     # By batch: bytes of memory of the Python workers, and bytes that slots keep in Spark's state.
     memory: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()
+    # By update of a slot: whether it was made anew, caught up or handed over, and how long that took.
+    arrivals: tuple[dict[str, int], ...] = ()
+    # By batch and role of processes: their processor time so far.
+    processor: tuple[dict[str, float], ...] = ()
 
     @property
     def warm(self) -> tuple[Trigger, ...]:
@@ -103,6 +110,8 @@ class Bench:
         kept: dict[int, int] = {}
         memory: list[int] = []
         sizes: list[int] = []
+        arrivals: list[dict[str, int]] = []
+        processor: list[dict[str, float]] = []
 
         def write(found: MicroBatch, number: int) -> None:
             counts.append(found.number("matches"))
@@ -111,11 +120,13 @@ class Bench:
             if watch:
                 kept.update((one.slot, one.values["kept_bytes"]) for one in found.measured)
                 memory.append(workers_memory())
+                processor.append(processor_seconds())
                 sizes.append(sum(kept.values()))
+                arrivals.extend({name: one.values[name] for name in ARRIVAL} for one in found.measured)
 
         running = live.start(write, checkpoint=str(place / "checkpoint"), available_now=True)
         running.awaitTermination()
-        made = Ran(_triggers(running), sum(counts), tuple(memory), tuple(sizes))
+        made = Ran(_triggers(running), sum(counts), tuple(memory), tuple(sizes), tuple(arrivals), tuple(processor))
         shutil.rmtree(place)
         return made
 
@@ -161,22 +172,6 @@ def handed_over(events: DataFrame) -> DataFrame:
     return events.mapInArrow(nothing, "n bigint")
 
 
-def workers_memory() -> int:
-    """Bytes that Python workers have for themselves; pages that they share with the daemon are no worker's."""
-    total = 0
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            command = (entry / "cmdline").read_bytes()
-            if b"kleene.spark.daemon" in command:
-                lines = (entry / "smaps_rollup").read_text().splitlines()
-                total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
-        except OSError:
-            continue
-    return total
-
-
 # The parts ---------------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +179,7 @@ def sustained(bench: Bench, events: int, batches: int) -> list[Verdict]:
     """W1 and W8, as fast as they go."""
     print(f"\nsustained, {events // batches:,} events a trigger, matches written to Parquet")
     w1 = bench.files("w1", sase(events, 1_000), batches)
-    w8_table = payments(events // 4)
+    w8_table = payments(events)
     w8 = bench.files("w8", w8_table, batches)
     floor = {"read and dropped": bench.dropped(w1), "handed to Python": bench.dropped(handed_over(w1))}
     for name, ran in floor.items():
@@ -315,7 +310,7 @@ def main(given: Sequence[str]) -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=int, default=BATCH * BATCHES)
-    parser.add_argument("--parts", nargs="*", default=["sustained", "floor", "window", "flat", "latency"])
+    parser.add_argument("--parts", nargs="*", default=["sustained", "cores", "floor", "window", "flat", "latency"])
     arguments = parser.parse_args(given)
     logging.getLogger("kleene").setLevel(logging.ERROR)
     session = local_session("local[2]", **STREAMING)
@@ -325,6 +320,10 @@ def main(given: Sequence[str]) -> None:
         bench = Bench(session, Path(folder))
         if "sustained" in arguments.parts:
             verdicts += sustained(bench, arguments.events, BATCHES)
+        if "cores" in arguments.parts:
+            from bench.stream_cores import scaling
+
+            verdicts += scaling(arguments.events, BATCHES)
         if "floor" in arguments.parts:
             verdicts += trigger_floor(bench)
         if "window" in arguments.parts:

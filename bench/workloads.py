@@ -23,8 +23,13 @@ class Sequence:
 
     @property
     def text(self) -> str:
-        parts = ", ".join(f"{name} v{number}" for number, name in enumerate(self.types, 1))
-        where = " AND ".join(f"[{key}]" for key in self.keys)
+        return self.asking()
+
+    def asking(self, *, condition: str = "", forbidden: str = "") -> str:
+        """The query, with a further condition, or with a type that may not stand between the first two events."""
+        first, *others = (f"{name} v{number}" for number, name in enumerate(self.types, 1))
+        parts = ", ".join([first, *([f"!({forbidden} n)"] if forbidden else []), *others])
+        where = " AND ".join([*(f"[{key}]" for key in self.keys), *([condition] if condition else [])])
         return f"PATTERN SEQ({parts}) {'WHERE ' + where if where else ''} WITHIN {self.window}"
 
 
