@@ -30,6 +30,7 @@ from tests.spark.streaming.driving import Store, Watermark
 from kleene.spark.packing import from_bytes, to_bytes
 from kleene.spark.streaming import processor
 from kleene.spark.streaming.live import Live, MicroBatch
+from kleene.spark.streaming.live_slots import LiveSlots
 from kleene.spark.streaming.spreading import places
 from kleene.spark.streaming.stateful import SlotProcessor
 
@@ -152,7 +153,7 @@ class SimulatedStream:
     ended: bool = False
 
     def __post_init__(self) -> None:
-        self._workers = [processor._Live(), processor._Live()]
+        self._workers = [LiveSlots(), LiveSlots()]
         self._stores: dict[int, _Slot] = {}
         with by_spark():
             for name in ("offsets", "commits", "sources/0", "state/0"):
@@ -284,14 +285,14 @@ class SimulatedStream:
             except TaskLost:
                 self.live.on_lost_task()
                 store.rollback()
-                self._workers[which] = processor._Live()
+                self._workers[which] = LiveSlots()
                 continue
             store.commit()
             return made
         raise TaskFailed("a task failed too often")
 
     def _attempt(
-        self, worker: processor._Live, slot: int, store: _Slot, rows: pa.Table | None, watermark: int
+        self, worker: LiveSlots, slot: int, store: _Slot, rows: pa.Table | None, watermark: int
     ) -> list[tuple[int, str, int, bytes | None]]:
         key, now = (places(self.job.bad_slot + 1)[slot],), Watermark(watermark)
         frames: list[pd.DataFrame] = []

@@ -73,6 +73,7 @@ def _timeless(text: str) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.soak  # `test_interruption` has it in a session that is there
 def test_a_stream_that_is_told_to_stop_finishes_its_batch(tmp_path: Path) -> None:
     put(tmp_path / "in", 1, event("A", 1, 5), event("B", 2, 5), event("Z", 100, 0))
     put(tmp_path / "in", 2, event("Z", 100, 0))

@@ -8,13 +8,19 @@ The session has Spark's defaults, as users have them, and not the settings with 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+from zlib import crc32
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.case_files import some_of_every_other_file
 from tests.case_rows import NotApplicable, numbered, observed, schema_of, warning_codes
 from tests.spark.comparing import run_together
 
+import kleene
 from kleene.frames.streams import to_table
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Exchange, Settings
@@ -38,6 +44,7 @@ DEFAULTS = {
     "spark.sql.shuffle.partitions": "200",
 }
 AT_A_TIME = 24
+FILES = TemporaryDirectory(prefix="kleene-cases-")
 
 ran: set[str] = set()
 not_applicable: dict[str, str] = {}
@@ -153,4 +160,21 @@ def frames(spark: SparkSession, case: Case, schema: Schema) -> DataFrame | dict[
         )
         table, _ = to_table(rows, own)
         made[name] = spark.createDataFrame(table, spark_schema(table.schema)).coalesce(1)
+        if name == "" and crc32(case.place.encode()) % 2:
+            made[name] = in_a_file(spark, table) or made[name]
     return made.get("", made)
+
+
+def in_a_file(spark: SparkSession, table: pa.Table) -> DataFrame | None:
+    """Every other case has its events in a file, which tasks read; None where Spark would see other columns in it."""
+    from pyspark.errors import PySparkException
+
+    from kleene.spark.types import spark_schema
+
+    file = f"{FILES.name}/{uuid4().hex}.parquet"
+    try:
+        pq.write_table(table, file, row_group_size=4)
+        frame: DataFrame = kleene.parquet(spark, file)
+        return frame if frame.schema == spark_schema(table.schema) else None
+    except (PySparkException, pa.ArrowException):
+        return None

@@ -144,26 +144,28 @@ def test_a_run_that_is_killed_while_writing_leaves_the_old_results(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_failure_of_spark_is_one_error_and_leaves_nothing(run: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reader", ["Spark", "tasks"])
+def test_a_file_that_cannot_be_read_is_one_error_and_leaves_nothing(
+    run: Any, tmp_path: Path, reader: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kleene.cli.running import DATA, _report
+
     (tmp_path / "events").mkdir()
     whole = tmp_path / "events" / "a.parquet"
     pq.write_table(pa.table({"type": ["A"], "ts": [1], "x": [5]}), whole)
-    pipeline = read(
-        tmp_path,
-        changed(
-            (
-                'kind = "csv"\npath = "day.csv"\nschema = { ts = "long", x = "long" }',
-                'kind = "parquet"\npath = "events"',
-            )
-        ),
-    )
+    # Columns that are cast are Spark's.
+    casts = '\ncasts = { x = "long" }' if reader == "Spark" else ""
+    source = 'kind = "csv"\npath = "day.csv"\nschema = { ts = "long", x = "long" }'
+    pipeline = read(tmp_path, changed((source, f'kind = "parquet"\npath = "events"{casts}')))
     # The footer is as it was, and the rows are not.
     data = whole.read_bytes()
     (tmp_path / "events" / "b.parquet").write_bytes(data[:4] + b"\xff" * 60 + data[64:])
-    with pytest.raises(KleeneError) as caught:
+    with pytest.raises(SparkFailed if reader == "Spark" else Exception, match=r"b\.parquet") as caught:
         run(pipeline)
-    assert isinstance(caught.value, SparkFailed)
-    assert "b.parquet" in caught.value.message
+    assert _report(caught.value) == DATA
+    told = capsys.readouterr().err
+    assert ("error[KL709]" if reader == "Spark" else "error[KL714]") in told
+    assert "b.parquet" in told
     assert not (tmp_path / "out").exists()
 
 

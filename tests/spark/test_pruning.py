@@ -99,6 +99,7 @@ def test_spark_keeps_all_that_we_keep(spark: SparkSession, zone: str) -> None:
 
     from kleene.spark.numbered import Numbered
     from kleene.spark.pruning import useful
+    from kleene.spark.tested_by_spark import spark_column
 
     with setting(spark, "spark.sql.session.timeZone", zone):
         table = events()
@@ -110,8 +111,8 @@ def test_spark_keeps_all_that_we_keep(spark: SparkSession, zone: str) -> None:
             wanted[place] = {row["at"] for row in kleene.match(table, query).to_pylist()}
             translated = useful(query.bind(schema), frame)
             assert translated is not None
-            kept[f"k{place}"] = functions.coalesce(translated, functions.lit(False))
-            given += str(translated) != str(frame.column("type") == functions.lit("A"))
+            kept[f"k{place}"] = functions.coalesce(spark_column(translated, frame), functions.lit(False))
+            given += translated[0] == "all"
         names = list(kept)
         rows = (
             frame.frame.select(frame.column("ts").alias("at"), *(kept[n].alias(n) for n in names)).toArrow().to_pylist()

@@ -34,6 +34,7 @@ from kleene.spark.division import divide, exchanged
 from kleene.spark.interpreter import in_tasks
 from kleene.spark.links import linking_columns
 from kleene.spark.numbered import Numbered
+from kleene.spark.parquet.listing import ListedFiles, ReadBySpark, listed_files
 from kleene.spark.routing import OneTask, Route, routes_of, selects_afterwards
 from kleene.spark.sending import Sent
 from kleene.spark.slot import RANK, SlotGroup
@@ -198,10 +199,19 @@ def prepare(
     routes = _routes(bound, numbered.columns, settings, several=several)
     good = numbered.where(why_bad(numbered, declared).isNull())
     # One table of several queries shows events whole, whatever they return.
-    packed, parts = divide(good, bound, routes, settings.exchange, whole=several)
+    packed, parts = divide(good, bound, routes, settings.exchange, whole=several, files=_files(events))
     return Prepared(
         queries, bound, declared, numbered, routes, packed, parts, graph, several, settings, stream_names(events)
     )
+
+
+def _files(events: DataFrame | Mapping[str, DataFrame]) -> ListedFiles | None:
+    """The Parquet files that the events are, where this is certain."""
+    try:
+        return listed_files(events)
+    except ReadBySpark as reason:
+        _LOG.info("Spark reads the events: %s", reason)
+        return None
 
 
 def stream_names(events: DataFrame | Mapping[str, DataFrame]) -> tuple[str, ...]:

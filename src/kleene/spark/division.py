@@ -1,4 +1,8 @@
-"""The events of a run, divided and packed: pruned by the JVM, given a slot for each group of queries, and exchanged."""
+"""The events of a run, divided and packed: pruned, given a slot for each group of queries, and exchanged.
+
+Spark reads, prunes and routes them, and hands over what is left; files of which everything is known are read by the
+tasks that pack (`kleene.spark.parquet`).
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,29 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions
 
 from kleene.pattern.schema import STREAM, Schema
+from kleene.pattern.types import ValueType
 from kleene.plan.settings import Exchange
 from kleene.queries.any_query import AnyBoundQuery
 from kleene.queries.feeding import families
+from kleene.spark.conditions import Condition, all_of, any_of
 from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
 from kleene.spark.packing import PACKED_DDL, PackedGroup, Slices, packer
+from kleene.spark.parquet.listing import ListedFiles, ReadBySpark
+from kleene.spark.parquet.planning import RoutedGroup, packed_by_tasks
 from kleene.spark.pruning import columns_needed, useful
 from kleene.spark.routing import ByKey, ByTime, OneTask, Route, selects_afterwards
 from kleene.spark.sending import Sent
 from kleene.spark.slices import slices_of
 from kleene.spark.slot import SlotGroup
+from kleene.spark.tested_by_spark import spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,12 +50,15 @@ def divide(
     exchange: Exchange,
     *,
     whole: bool = False,
+    files: ListedFiles | None = None,
 ) -> tuple[DataFrame, tuple[SlotGroup, ...]]:
     """The events as packed rows that have not been exchanged yet, and what their slots mean.
 
     whole   whether events keep columns that no query reads or returns
+    files   the Parquet files that hold the events, and nothing else, where this is known
     """
-    legs: list[Leg] = []
+    parts: list[SlotGroup] = []
+    routed: list[RoutedGroup] = []
     base = 0
     for (route, finds, _), numbers in served_by(queries, routes).items():
         own = [queries[number] for number in numbers]
@@ -54,19 +66,39 @@ def divide(
         wanted = wanted_by(own, route, events)
         slots, slices = _slots(events, own[0].schema, route, wanted, exchange)
         by_end = isinstance(route, ByTime) and route.by_end
-        part = SlotGroup(tuple(numbers), columns, base, slots, slices, by_end, finds)
-        legs.append(Leg(part, wanted, slot_of(events, route, slots, own[0].schema)))
+        parts.append(SlotGroup(tuple(numbers), columns, base, slots, slices, by_end, finds))
+        routed.append(RoutedGroup(wanted, route, slots))
         base += slots
         say(own, route, slots)
-    needed = columns_of(legs, events)
+    schema, needed = queries[0].schema, columns_of(parts, events)
+    groups = [group_of(part, needed, number, schema) for number, part in enumerate(parts)]
+    if files is not None:
+        try:
+            return packed_by_tasks(files, events.columns, schema, needed, routed, groups), tuple(parts)
+        except ReadBySpark as reason:
+            _LOG.info("Spark reads the files: %s", reason)
+    return _packed_behind_spark(events, schema, needed, routed, groups), tuple(parts)
+
+
+def _packed_behind_spark(
+    events: Numbered,
+    schema: Schema,
+    needed: tuple[str, ...],
+    routed: Sequence[RoutedGroup],
+    groups: Sequence[PackedGroup],
+) -> DataFrame:
+    """Rows that the JVM has pruned and routed, handed to tasks that pack."""
+    legs = [Leg(_tested(group.wanted, events), slot_of(events, group.route, group.slots, schema)) for group in routed]
     wanted_by_some = [leg.wanted for leg in legs if leg.wanted is not None]
     if len(wanted_by_some) == len(legs):
         events = events.where(reduce(or_, wanted_by_some))
     slots_of_all = [leg.routed.alias(f"g{number}") for number, leg in enumerate(legs)]
     chosen = events.frame.select(*(events.column(name) for name in needed), *slots_of_all)
-    groups = [group_of(leg.part, needed, number, queries[0].schema) for number, leg in enumerate(legs)]
-    packing = Sent(packer, [asdict(group) for group in groups])
-    return in_tasks(chosen, packing, PACKED_DDL), tuple(leg.part for leg in legs)
+    return in_tasks(chosen, Sent(packer, [asdict(group) for group in groups]), PACKED_DDL)
+
+
+def _tested(wanted: Condition | None, events: Numbered) -> Column | None:
+    return None if wanted is None else spark_column(wanted, events)
 
 
 def served_by(
@@ -89,9 +121,8 @@ def served_by(
 
 @dataclass(frozen=True)
 class Leg:
-    """A part of a division, which events it wants (None: all), and the column that says where they go."""
+    """Which events a part of a division wants (None: all), and the column that says where they go."""
 
-    part: SlotGroup
     wanted: Column | None
     slot: Column
 
@@ -101,14 +132,14 @@ class Leg:
         return slot.cast("int")
 
 
-def columns_of(legs: Sequence[Leg], events: Numbered) -> tuple[str, ...]:
-    """The columns that go along for one of the legs, in the order of the input."""
-    needed = {name for leg in legs for name in leg.part.columns}
+def columns_of(parts: Sequence[SlotGroup], events: Numbered) -> tuple[str, ...]:
+    """The columns that go along for one of the parts, in the order of the input."""
+    needed = {name for part in parts for name in part.columns}
     return tuple(name for name in events.columns.names if name in needed)
 
 
 def _slots(
-    events: Numbered, schema: Schema, route: Route, wanted: Column | None, exchange: Exchange
+    events: Numbered, schema: Schema, route: Route, wanted: Condition | None, exchange: Exchange
 ) -> tuple[int, Slices | None]:
     """How many slots a route has; slices of time are cut here, which looks at the times of the events."""
     tasks = shuffle_partitions(events.frame.sparkSession)
@@ -116,7 +147,7 @@ def _slots(
         return exchange.buckets or _BUCKETS_A_TASK * tasks, None
     if isinstance(route, OneTask):
         return 1, None
-    relevant = events if wanted is None else events.where(wanted)
+    relevant = events if wanted is None else events.where(spark_column(wanted, events))
     slices = slices_of(relevant.frame, events.name(schema.time), route, width=exchange.slice_width, tasks=tasks)
     return slices.number, slices
 
@@ -145,22 +176,21 @@ def group_of(part: SlotGroup, needed: tuple[str, ...], number: int, schema: Sche
     )
 
 
-def wanted_by(queries: Sequence[AnyBoundQuery], route: Route, events: Numbered) -> Column | None:
+def wanted_by(queries: Sequence[AnyBoundQuery], route: Route, events: Numbered) -> Condition | None:
     """What an event must satisfy to go to a group; None: every event does.
 
     A NULL key is in no partition: such an event matches nothing, is counted in no window and breaks no contiguity (the
     semantics page §3), so it stays behind; so does an event of a stream that none of the queries reads.
     """
-    options = [useful(query, events) for query in queries]
-    known = [option for option in options if option is not None]
-    conditions = [reduce(or_, known)] if known and len(known) == len(options) else []
+    conditions = [any_of([useful(query, events) for query in queries])]
     if STREAM in events.columns.names:
         streams = {name for query in queries for name, _ in query.schema.streams if name is not None}
-        stream = events.column(STREAM)
-        conditions.append(stream.isNull() | stream.isin(sorted(streams)))
+        stream: Condition = ("column", STREAM, None)
+        read: Condition = ("among", stream, sorted(streams), ValueType.STRING.value, False)
+        conditions.append(("any", [("is_null", stream, False), read]))
     if isinstance(route, ByKey) and route.columns[0][0] is None:
-        conditions += [events.column(name).isNotNull() for name in route.columns[0][1]]
-    return reduce(and_, conditions) if conditions else None
+        conditions += [("is_null", ("column", name, None), True) for name in route.columns[0][1]]
+    return all_of(conditions)
 
 
 def slot_of(events: Numbered, route: Route, slots: int | None, schema: Schema) -> Column:

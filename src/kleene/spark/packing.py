@@ -110,12 +110,17 @@ def pack(batches: Iterator[pa.RecordBatch], groups: Sequence[PackedGroup]) -> It
 
 def packer(groups: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that packs events for these groups, which are given as plain data."""
-    own = [PackedGroup(**{**plain, "slices": plain["slices"] and Slices(**plain["slices"])}) for plain in groups]
+    own = packed_groups(groups)
 
     def on_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return pack(batches, own)
 
     return on_events
+
+
+def packed_groups(described: Sequence[Mapping[str, Any]]) -> list[PackedGroup]:
+    """Groups that were given as plain data."""
+    return [PackedGroup(**{**plain, "slices": plain["slices"] and Slices(**plain["slices"])}) for plain in described]
 
 
 def _packed(table: pa.Table, groups: Sequence[PackedGroup]) -> Iterator[pa.RecordBatch]:

@@ -16,15 +16,11 @@ A condition goes to Spark only where its answer is proven to be ours or weaker; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import reduce
-from operator import and_, eq, ge, gt, le, lt, ne, or_
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import functions
 
 from kleene.algebra.query import BoundStreamQuery
 from kleene.pattern.expressions import (
@@ -49,13 +45,10 @@ from kleene.pattern.schema import STREAM, Schema
 from kleene.pattern.types import ValueType
 from kleene.plan.streams import InputFormula
 from kleene.queries.any_query import AnyBoundQuery
+from kleene.spark.conditions import NEVER, Condition, all_of, any_of
 from kleene.spark.numbered import Numbered
 from kleene.spark.stream_queries import columns_needed_by, formulas_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 # Integers up to here are exact as reals.
 _EXACT = 2**53
 # A list of more values makes planning slower than reading less makes the run faster.
@@ -87,13 +80,13 @@ def _columns_read(query: AnyBoundQuery) -> tuple[str, ...] | None:
     return columns_needed_by(query) if isinstance(query, BoundStreamQuery) else query.columns_read
 
 
-def useful(query: AnyBoundQuery, events: Numbered) -> Column | None:
+def useful(query: AnyBoundQuery, events: Numbered) -> Condition | None:
     """What an event must satisfy to be of use to a query; None when every event is."""
     if isinstance(query, BoundStreamQuery):
-        return _any_of([_taken(query, formula, name, events) for formula, name in _taken_types(query)])
+        return any_of([_taken(query, formula, name, events) for formula, name in _taken_types(query)])
     if counts_every_event(query):
         return None
-    return _any_of([_instance(query, component, events) for component in query.components])
+    return any_of([_instance(query, component, events) for component in query.components])
 
 
 def _taken_types(query: BoundStreamQuery) -> Iterator[tuple[InputFormula, str]]:
@@ -101,16 +94,16 @@ def _taken_types(query: BoundStreamQuery) -> Iterator[tuple[InputFormula, str]]:
     return ((formula, name) for formula in formulas_of(query) for name in formula.source.event_class.types)
 
 
-def _taken(query: BoundStreamQuery, formula: InputFormula, name: str, events: Numbered) -> Column | None:
+def _taken(query: BoundStreamQuery, formula: InputFormula, name: str, events: Numbered) -> Condition | None:
     """What an event of a type must satisfy for a formula to take it."""
     translation = _Translation(query.schema, name, events)
     tested = translation.clauses((*formula.source.event_class.predicate, *formula.condition))
-    return _all(part for part in (_type_is(query.schema, name, events), tested) if part is not None)
+    return all_of((_type_is(query.schema, name, events), tested))
 
 
-def _instance(query: BoundQuery, component: Component, events: Numbered) -> Column | None:
+def _instance(query: BoundQuery, component: Component, events: Numbered) -> Condition | None:
     """What an event must satisfy to be an instance of a component, or None."""
-    return _any_of(
+    return any_of(
         [
             _of_type(query, component, event_class, name, events)
             for event_class in component.classes
@@ -121,17 +114,16 @@ def _instance(query: BoundQuery, component: Component, events: Numbered) -> Colu
 
 def _of_type(
     query: BoundQuery, component: Component, event_class: EventClass, name: str, events: Numbered
-) -> Column | None:
+) -> Condition | None:
     translation = _Translation(query.schema, name, events)
-    own = _any_of([translation.clauses(clauses) for clauses in _own_clauses(query, component)])
-    parts = [_type_is(query.schema, name, events), translation.clauses(event_class.predicate), own]
-    return _all(part for part in parts if part is not None)
+    own = any_of([translation.clauses(clauses) for clauses in _own_clauses(query, component)])
+    return all_of((_type_is(query.schema, name, events), translation.clauses(event_class.predicate), own))
 
 
-def _type_is(schema: Schema, name: str, events: Numbered) -> Column | None:
+def _type_is(schema: Schema, name: str, events: Numbered) -> Condition | None:
     if schema.constant_type is not None or not events.is_plain_string(schema.type):
         return None
-    return events.column(schema.type) == functions.lit(name)
+    return ("compare", "=", ("column", schema.type, None), ("constant", name, ValueType.STRING.value))
 
 
 def _own_clauses(query: BoundQuery, component: Component) -> list[list[Clause]]:
@@ -161,7 +153,7 @@ def _only_on(clauses: Iterable[Clause], variable: str, which: Which) -> list[Cla
 
 @dataclass(frozen=True)
 class _Translated:
-    column: Column
+    value: Condition
     type: ValueType
     # Of an integer: whether every value it can have is exact as a real.
     exact: bool = True
@@ -169,22 +161,21 @@ class _Translated:
 
 @dataclass(frozen=True)
 class _Translation:
-    """Conditions on an event of one type as Spark conditions; None stands for one that is always true."""
+    """Conditions on an event of one type as `kleene.spark.conditions`; None stands for one that is always true."""
 
     schema: Schema
     type_name: str
     events: Numbered
 
-    def clauses(self, tests: Iterable[Clause]) -> Column | None:
-        parts = [self._clause(clause) for clause in tests]
-        return _all(part for part in parts if part is not None)
+    def clauses(self, tests: Iterable[Clause]) -> Condition | None:
+        return all_of(self._clause(clause) for clause in tests)
 
-    def _clause(self, clause: Clause) -> Column | None:
-        return _any_of([self._literal(literal) for literal in clause.literals])
+    def _clause(self, clause: Clause) -> Condition | None:
+        return any_of([self._literal(literal) for literal in clause.literals])
 
-    def _literal(self, literal: Literal) -> Column | None:
+    def _literal(self, literal: Literal) -> Condition | None:
         if isinstance(literal, Truth):
-            return None if literal.value else functions.lit(False)
+            return None if literal.value else NEVER
         if isinstance(literal, IsNull):
             return self._is_null(literal)
         if any(self._lacks(reference) for reference in references(literal)):
@@ -202,34 +193,31 @@ class _Translation:
         known = reference.attribute in self.events.columns.names
         return not known or not self.schema.has(self.type_name, reference.attribute)
 
-    def _is_null(self, literal: IsNull) -> Column | None:
+    def _is_null(self, literal: IsNull) -> Condition | None:
         if not isinstance(literal.operand, Attribute):
             return None
         if self._lacks(literal.operand):
-            return functions.lit(False) if literal.negated else None
-        column = self.events.column(literal.operand.attribute)
-        return column.isNotNull() if literal.negated else column.isNull()
+            return NEVER if literal.negated else None
+        return ("is_null", ("column", literal.operand.attribute, None), literal.negated)
 
-    def _contains(self, literal: Contains) -> Column | None:
+    def _contains(self, literal: Contains) -> Condition | None:
         left, right = self._value(literal.left), self._value(literal.right)
         if left is None or right is None or {left.type, right.type} != {ValueType.STRING}:
             return None
-        condition = left.column.contains(right.column)
-        return ~condition if literal.negated else condition
+        return ("contains", left.value, right.value, literal.negated)
 
-    def _among(self, literal: Among) -> Column | None:
+    def _among(self, literal: Among) -> Condition | None:
         """The list itself where it is short enough to be part of a plan, else its range."""
         value = self._value(literal.operand)
         if value is None or value.type is not literal.operand.type:
             return None
         if len(literal.values) <= _PLANNED_VALUES:
-            condition = value.column.isin(*literal.values)
-            return ~condition if literal.negated else condition
+            return ("among", value.value, list(literal.values), value.type.value, literal.negated)
         if literal.negated:
             return None
-        return value.column.between(functions.lit(min(literal.values)), functions.lit(max(literal.values)))
+        return ("between", value.value, min(literal.values), max(literal.values), value.type.value)
 
-    def _comparison(self, literal: Comparison) -> Column | None:
+    def _comparison(self, literal: Comparison) -> Condition | None:
         left, right = self._value(literal.left), self._value(literal.right)
         if left is None or right is None:
             return None
@@ -239,7 +227,7 @@ class _Translation:
                 return None
         if left.type is ValueType.BOOL and literal.operator not in ("=", "!="):
             return None
-        return _COMPARE[literal.operator](left.column, right.column)  # type: ignore[no-any-return]
+        return ("compare", literal.operator, left.value, right.value)
 
     def _value(self, value: Value) -> _Translated | None:
         if isinstance(value, Constant):
@@ -253,68 +241,51 @@ class _Translation:
         return None
 
     def _attribute(self, value: Attribute) -> _Translated | None:
-        kind, column = self.events.type(value.attribute), self.events.column(value.attribute)
+        name, kind = value.attribute, self.events.type(value.attribute)
+        plain = ("column", name, None)
         if pa.types.is_integer(kind):
-            wide = column if kind == pa.int64() else column.cast("bigint")
+            wide = plain if kind == pa.int64() else ("column", name, "bigint")
             return _Translated(wide, ValueType.INT, exact=kind.bit_width <= 32)
         if pa.types.is_floating(kind):
-            return _Translated(column if kind == pa.float64() else column.cast("double"), ValueType.FLOAT)
+            return _Translated(plain if kind == pa.float64() else ("column", name, "double"), ValueType.FLOAT)
         if pa.types.is_boolean(kind):
-            return _Translated(column, ValueType.BOOL)
+            return _Translated(plain, ValueType.BOOL)
         if pa.types.is_timestamp(kind):
-            return _Translated(column, ValueType.TIMESTAMP if kind.tz is None else ValueType.ZONED)
-        return _Translated(column, ValueType.STRING) if self.events.is_plain_string(value.attribute) else None
+            return _Translated(plain, ValueType.TIMESTAMP if kind.tz is None else ValueType.ZONED)
+        return _Translated(plain, ValueType.STRING) if self.events.is_plain_string(name) else None
 
     def _arithmetic(self, operator: str, first: Value, second: Value) -> _Translated | None:
         left, right = self._value(first), self._value(second)
-        if left is None or right is None:
+        if left is None or right is None or operator not in ("+", "-", "*"):
             return None
         if {left.type, right.type} == {ValueType.INT}:
-            whole = {"+": functions.try_add, "-": functions.try_subtract, "*": functions.try_multiply}.get(operator)
-            return whole and _Translated(whole(left.column, right.column), ValueType.INT, exact=False)
+            return _Translated(("integers", operator, left.value, right.value), ValueType.INT, exact=False)
         if not {left.type, right.type} <= {ValueType.INT, ValueType.FLOAT} or not (left.exact and right.exact):
             return None
-        reals = left.column.cast("double"), right.column.cast("double")
-        if operator == "-":
-            return _Translated(reals[0] - reals[1], ValueType.FLOAT)
-        column = {"+": reals[0] + reals[1], "*": reals[0] * reals[1]}.get(operator)
-        return None if column is None else _Translated(column, ValueType.FLOAT)
+        return _Translated(("reals", operator, left.value, right.value), ValueType.FLOAT)
 
 
-def _constant(value: Constant) -> _Translated | None:
-    constant = value.value
-    if isinstance(constant, bool):
-        return _Translated(functions.lit(constant), ValueType.BOOL)
-    if isinstance(constant, int) and value.type is ValueType.INT and -(2**63) <= constant < 2**63:
-        return _Translated(functions.lit(constant).cast("bigint"), ValueType.INT, exact=abs(constant) <= _EXACT)
-    if isinstance(constant, float):
-        return _Translated(functions.lit(constant).cast("double"), ValueType.FLOAT)
-    if isinstance(constant, str):
-        return _Translated(functions.lit(constant), ValueType.STRING)
-    if value.type in (ValueType.TIMESTAMP, ValueType.ZONED) and isinstance(constant, int):
-        return _moment(constant, value.type)
+def _constant(constant: Constant) -> _Translated | None:
+    value, kind = constant.value, constant.type
+    if isinstance(value, bool):
+        return _Translated(("constant", value, ValueType.BOOL.value), ValueType.BOOL)
+    if isinstance(value, int) and kind is ValueType.INT and -(2**63) <= value < 2**63:
+        return _Translated(("constant", value, kind.value), ValueType.INT, exact=abs(value) <= _EXACT)
+    if isinstance(value, float):
+        return _Translated(("constant", value, ValueType.FLOAT.value), ValueType.FLOAT)
+    if isinstance(value, str):
+        return _Translated(("constant", value, ValueType.STRING.value), ValueType.STRING)
+    if kind in (ValueType.TIMESTAMP, ValueType.ZONED) and isinstance(value, int):
+        return _moment(value, kind)
     return None
 
 
 def _moment(nanoseconds: int, kind: ValueType) -> _Translated | None:
-    """A timestamp that Spark can hold, written with its zone so that the session's does not matter."""
+    """A timestamp that Spark can hold."""
     if nanoseconds % 1000:
         return None
     try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)
+        datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError:
         return None
-    if kind is ValueType.ZONED:
-        return _Translated(functions.lit(moment.isoformat()).cast("timestamp"), kind)
-    return _Translated(functions.lit(moment.replace(tzinfo=None).isoformat()).cast("timestamp_ntz"), kind)
-
-
-def _any_of(parts: Sequence[Column | None]) -> Column | None:
-    """One of them holds; None, which always holds, makes it always so."""
-    known = [part for part in parts if part is not None]
-    return reduce(or_, known) if known and len(known) == len(parts) else None
-
-
-def _all(parts: Iterable[Column]) -> Column | None:
-    listed = list(parts)
-    return reduce(and_, listed) if listed else None
+    return _Translated(("constant", nanoseconds // 1000, kind.value), kind)

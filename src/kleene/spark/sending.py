@@ -37,10 +37,12 @@ def _arrival() -> Callable[..., Any]:
     """The function that runs on a worker; as an inner one it is pickled with its code, not as a name of ours."""
 
     def arrive(maker: str, arguments: tuple[Any, ...], complaint: str) -> Any:
+        import gc
         import sys
         from importlib import import_module
 
         module, _, name = maker.partition(":")
+        is_new = module not in sys.modules
         try:
             # Spark itself asks for it, but later and in other words.
             import_module("pyarrow")
@@ -48,6 +50,9 @@ def _arrival() -> Callable[..., Any]:
         except ImportError as problem:
             said = complaint.replace("{python}", sys.executable).replace("{problem}", str(problem))
             raise RuntimeError(said) from None
+        if is_new:
+            # A worker collects garbage after each task: modules are none, and looking through them takes long.
+            gc.freeze()
         return factory(*arguments)
 
     return arrive

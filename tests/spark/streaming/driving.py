@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -26,6 +27,7 @@ from kleene.spark.slot import SlotGroup, TaskContext
 from kleene.spark.streaming import live_slot, processor
 from kleene.spark.streaming.event_time import Pace
 from kleene.spark.streaming.live_slot import LiveSlot
+from kleene.spark.streaming.live_slots import LiveSlots, serves_of
 from kleene.spark.streaming.segments import SlotCheckpoint
 from kleene.spark.streaming.spreading import places
 from kleene.spark.streaming.stateful import SlotProcessor
@@ -157,16 +159,16 @@ class Watermark:
 # Workers -----------------------------------------------------------------------------------------------------------
 
 
-class Worker(processor._Live):
+class Worker(LiveSlots):
     """A worker process: what it remembers of the slot, and how it came to it."""
 
     def __init__(self, counted: Counter[str]) -> None:
         super().__init__()
         self._counted = counted
 
-    def slot(self, work: TaskContext, part: SlotGroup, slot: int, kept: Any) -> LiveSlot:
-        before = {id(live): live.page.update for live in self._slots.values()}
-        live = super().slot(work, part, slot, kept)
+    def slot(self, work: TaskContext, part: SlotGroup, slot: int, page: SlotCheckpoint | None, store: Any) -> LiveSlot:
+        before = {id(held.live): held.live.page.update for held in self._slots.values()}
+        live = super().slot(work, part, slot, page, store)
         if live.page.update:
             known = before.get(id(live))
             how = "made anew" if known is None else "as it stood" if known == live.page.update else "caught up"
@@ -174,10 +176,11 @@ class Worker(processor._Live):
         return live
 
     def last(self) -> LiveSlot:
-        return next(reversed(self._slots.values()))
+        return next(reversed(self._slots.values())).live
 
     def forget_all(self) -> None:
-        self._slots.clear()
+        for name in list(self._slots):
+            self.forget(name)
 
 
 @dataclass
@@ -185,6 +188,7 @@ class Slot:
     """A slot with its workers.
 
     failing    how likely an attempt is to fail
+    folder     where the workers meet; None: each is alone
     """
 
     queries: Sequence[AnyQuery]
@@ -197,14 +201,22 @@ class Slot:
     failing: float = 0.0
     draw: random.Random = field(default_factory=lambda: random.Random(0))
     counted: Counter[str] = field(default_factory=Counter)
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         part = SlotGroup(tuple(range(len(self.queries))), tuple(self.columns.names), 0, 1)
         told = task_spec(self.queries, self.schema, self.columns, [part], several=self.several, settings=self.settings)
-        self.told = {**told, "bad_slot": 1, "pace": (self.pace.steps, self.pace.milliseconds)}
-        self.serves = processor.serves_of(work_from(told), part)
+        self.told = {
+            **told,
+            "slots_folder": self.folder and str(self.folder),
+            "bad_slot": 1,
+            "pace": (self.pace.steps, self.pace.milliseconds),
+        }
+        self.serves = serves_of(work_from(told), part)
         self.store = Store()
         self.at = [Worker(self.counted) for _ in range(self.workers)]
+        # All workers that may have the slot, whichever of them get tasks.
+        self.known = list(self.at)
         # Rows by kind, of all attempts that counted.
         self.given: dict[str, list[pa.Table]] = {}
 
@@ -240,7 +252,7 @@ class Slot:
         for kind, table in made:
             self.given.setdefault(kind, []).append(table)
         if made:
-            self._check(milliseconds, worker.last())
+            self._check(milliseconds, next(one for one in (*self.at, *self.known) if one.knows(self.page, 0)).last())
         return made
 
     def _something_happens(self) -> None:
@@ -248,7 +260,7 @@ class Slot:
             # Spark starts again, from its checkpoint.
             for worker in self.at:
                 worker.forget_all()
-            processor._work.cache_clear()
+            processor._task.cache_clear()
             self.counted["restart"] += 1
         elif self.failing and self.draw.random() < 0.1:
             self.draw.choice(self.at).forget_all()

@@ -17,7 +17,8 @@ from tests.users.places import briefly
 
 import kleene
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+# What is written before a disk is full, and what is not, `tests/chaos` shows in short.
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 FILES, PER_FILE = 5, 2_000
 QUERY = "PATTERN SEQ(A a, B b) WHERE [x] WITHIN 100"

@@ -175,6 +175,7 @@ def idle(delay: str, clock: str) -> kleene.Settings:
     return kleene.Settings(stream=kleene.Stream(delay=delay, idle=clock))
 
 
+@pytest.mark.soak
 def test_nothing_is_late_after_an_outage(spark: SparkSession, tmp_path: Path) -> None:
     """Many times `idle`, one file a batch: an empty file, one of another type and one of bad rows are among them."""
     folder, found = Folder(spark, tmp_path, LOCAL), Gathered()

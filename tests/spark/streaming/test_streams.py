@@ -110,6 +110,7 @@ def test_time_passes_and_a_restart_goes_on(spark: SparkSession, tmp_path: Path) 
         run([PAIRS, ALONE], kleene.Settings(stream=settings.stream, exchange=kleene.Exchange(buckets=5)))
 
 
+@pytest.mark.soak  # slots that fail at random show it without Spark (`test_slots_agree`)
 def test_a_worker_that_worked_in_vain_is_not_believed(spark: SparkSession, tmp_path: Path) -> None:
     """A task fails after its slots have gone on; the processes that hold them live on, and the batch comes again."""
     folder = Folder(spark, tmp_path)

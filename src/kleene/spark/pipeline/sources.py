@@ -12,6 +12,7 @@ from pyspark.sql import functions
 from pyspark.sql import types as spark
 
 from kleene.errors import SourceColumn, SourceNotThere, did_you_mean
+from kleene.spark.parquet.opening import remember
 from kleene.spark.pipeline.failures import essence, is_sparks
 from kleene.spark.pipeline.model import TEXT, Source, place_key
 from kleene.spark.pipeline.reading import Pipeline
@@ -74,7 +75,12 @@ def open_source(session: SparkSession, pipeline: Pipeline, number: int) -> Opene
     source = pipeline.model.sources[number]
     with opening(pipeline, number):
         raw = _text(session, pipeline, number) if source.kind in TEXT else _columnar(session, pipeline, source)
-        return _opened(mapped(raw, pipeline, number), source.name, raw.schema)
+        opened = _opened(mapped(raw, pipeline, number), source.name, raw.schema)
+        if source.kind == "parquet" and not source.casts:
+            # Nothing but names has changed, so tasks may read the files themselves.
+            paths = [placed(pipeline, path) for path in source.paths]
+            remember(opened.frame, raw.columns, paths, for_spark(source.options))
+        return opened
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from kleene.spark.slot import SlotGroup
 from kleene.spark.streaming.buckets import stream_packer
 from kleene.spark.streaming.event_time import above_watermark
 from kleene.spark.streaming.heartbeats import HEARTBEAT
+from kleene.spark.tested_by_spark import spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -67,6 +68,7 @@ def divide_stream(
     schema = queries[0].schema
     real = functions.lit(True) if HEARTBEAT not in events.frame.columns else ~functions.col(HEARTBEAT)
     good, bad = wrong.isNull() & real, wrong.isNotNull() & real
+    parts: list[SlotGroup] = []
     legs: list[Leg] = []
     hashed: list[bool] = []
     base = 0
@@ -76,28 +78,28 @@ def divide_stream(
         slots = buckets_of(events, exchange) if by_key else 1
         wanted = wanted_by(own, route, events)
         columns = columns_needed(own, events.columns, whole=whole)
-        part = SlotGroup(tuple(numbers), columns, base, slots, per_task=by_key and exchange.buckets is None)
-        legs.append(Leg(part, good if wanted is None else good & wanted, slot_of(events, route, None, schema)))
+        parts.append(SlotGroup(tuple(numbers), columns, base, slots, per_task=by_key and exchange.buckets is None))
+        real_and_wanted = good if wanted is None else good & spark_column(wanted, events)
+        legs.append(Leg(real_and_wanted, slot_of(events, route, None, schema)))
         hashed.append(by_key)
         base += slots
         say(own, route, slots)
-    needed = columns_of(legs, events)
+    needed = columns_of(parts, events)
     useful = reduce(or_, [bad, *(leg.wanted for leg in legs if leg.wanted is not None)])
     events = events.where(above_watermark(events, schema, useful))
     chosen = [events.column(name) for name in needed]
     routed = [leg.routed.alias(f"g{number}") for number, leg in enumerate(legs)]
     aside = [functions.lit(0).alias("zero"), *_described(events, wrong, bad)]
     groups = [
-        replace(group_of(leg.part, needed, number, schema), buckets=leg.part.slots if hashed[number] else None)
-        for number, leg in enumerate(legs)
+        replace(group_of(part, needed, number, schema), buckets=part.slots if hashed[number] else None)
+        for number, part in enumerate(parts)
     ]
     first = len(needed) + len(legs)
     last = first + len(aside) - 1
     groups.append(PackedGroup(base, tuple(range(first, last)), routed=last, time=0))
-    parts = tuple(leg.part for leg in legs)
     packing = Sent(stream_packer, [asdict(group) for group in groups], [asdict(part) for part in parts])
     packed = in_tasks(events.frame.select(*chosen, *routed, *aside), packing, PLACED_DDL)
-    return packed, parts, base
+    return packed, tuple(parts), base
 
 
 def _described(events: Numbered, wrong: Column, bad: Column) -> list[Column]:

@@ -21,6 +21,7 @@ from kleene.spark.interpreter import fit_interpreter, in_tasks
 from kleene.spark.packing import from_bytes
 from kleene.spark.sending import Sent
 from kleene.spark.slot import TYPE_SEEN
+from kleene.spark.streaming.ended_streams import meeting_place
 from kleene.spark.streaming.interruption import failure_for_spark
 from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
 from kleene.spark.streaming.record import Record, read_record, write_record
@@ -183,7 +184,8 @@ def _operator(prepared: PreparedStream) -> DataFrame:
     if "RocksDB" not in str(packed.sparkSession.conf.get(STATE_STORE)):
         packed.sparkSession.conf.set(STATE_STORE, ROCKSDB)
     # What Spark pickles; on a worker it is the processor.
-    processor: Any = Sent(SlotProcessor, prepared.task_spec())
+    meeting = meeting_place(packed.sparkSession)
+    processor: Any = Sent(SlotProcessor, {**prepared.task_spec(), "slots_folder": meeting})
     grouped = packed.groupBy("place")
     with fit_interpreter(packed.sparkSession):
         return grouped.transformWithStateInPandas(processor, ENVELOPE_DDL, "Append", "EventTime")

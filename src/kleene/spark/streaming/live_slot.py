@@ -39,8 +39,10 @@ from kleene.spark.streaming.segments import (
 SEGMENT, SNAPSHOT, MEANING = "segment", "snapshot", "meaning"
 # The metrics of an update: what it did, and what the slot holds after it.
 DONE = ("events", "late", "duplicates", "matches", "dropped", "plan_changes")
+# How the slot came to the worker that made the update, where it was not there as it stood, and how long that took.
+ARRIVAL = ("made_anew", "caught_up", "handed_over", "catching_up_ms")
 HELD = ("held", "runs", "state_bytes", "kept_bytes")
-METRICS = pa.schema([(name, pa.int64()) for name in (*DONE, *HELD)])
+METRICS = pa.schema([(name, pa.int64()) for name in (*DONE, *ARRIVAL, *HELD)])
 # So much is replayed before it is worth a snapshot.
 _LEAST_LOG = 1 << 18
 
@@ -59,6 +61,8 @@ class LiveSlot:
     log: int = 0
     # The types of the events that came, as far as queries name them.
     types: set[str] = field(default_factory=set)
+    # Of the metrics named in ARRIVAL those that are not 0, until an update has told them.
+    arrival: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -137,11 +141,14 @@ class LiveSlot:
             "matches": matches,
             "dropped": dropped,
             "plan_changes": changes,
+            **dict.fromkeys(ARRIVAL, 0),
+            **self.arrival,
             "held": alive.events,
             "runs": alive.runs,
             "state_bytes": alive.nbytes,
             "kept_bytes": sum(self.base.values()) + sum(segment.size for segment in self.segments),
         }
+        self.arrival = {}
         return OutputChunk(self.part.queries[0], "metrics", 1, pa.Table.from_pylist([row], METRICS))
 
     # What is kept

@@ -1,25 +1,28 @@
 """The stateful operator, which Spark calls with the packed events of a slot, or when the slot's timer fires.
 
-A worker process keeps the slots that it has worked on alive. Slots move between workers, and an attempt may fail after
-it has worked, so a live slot counts only when the page that Spark keeps knows its last update by its random name.
+A worker process keeps the slots that it has worked on alive (`live_slots`). Where another worker of the machine has the
+slot, it is handed what came, and this one tells Spark what to keep.
 """
 
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from kleene.errors import BadSnapshot, KleeneError
 from kleene.spark.packing import from_bytes
-from kleene.spark.slot import OutputChunk, SlotGroup, TaskContext, named
+from kleene.spark.slot import OutputChunk
 from kleene.spark.streaming.event_time import Pace
-from kleene.spark.streaming.live_slot import LiveSlot, new_page
+from kleene.spark.streaming.live_slots import Arrived, LiveSlots, StreamTask, serves_of
 from kleene.spark.streaming.segments import SlotCheckpoint, not_kept
+from kleene.spark.streaming.slot_messages import Envelope, read_updated
+from kleene.spark.streaming.slot_owner import hand_over, slots_folder
 from kleene.spark.streaming.spreading import places
 from kleene.spark.worker import ENVELOPE, TaskSpec, portions, without_repeated_warnings, work_from
 
@@ -44,39 +47,63 @@ def called(
             if slot == task_spec["bad_slot"]:
                 if not blobs:  # It keeps nothing, and is never woken.
                     raise _other_slots(slot + 1)
-                chunks: Iterable[OutputChunk] = map(_bad, map(from_bytes, blobs))
+                envelopes: Iterable[Envelope] = _bad_rows(blobs)
             else:
-                chunks = _updated(task_spec, slot, blobs, watermark, store)
-            for chunk in chunks:
-                yield from _envelopes(chunk, slot)
+                envelopes = _updated(task_spec, Arrived(slot, blobs, watermark, _stream()), store)
+            yield from map(_frame, envelopes)
     except KleeneError as error:
         # Spark passes on the text of the traceback, in which our own frames would only hide the message.
         raise error.with_traceback(None) from None
 
 
-def _updated(
-    task_spec: TaskSpec, slot: int, blobs: list[pa.Buffer], watermark: int, store: InSpark
-) -> Iterator[OutputChunk]:
-    work, pace = _work(_SpecKey(task_spec))
-    part = work.part_of(slot)
-    live = _LIVE.slot(work, part, slot, store)
-    tables = [named(from_bytes(blob), part, work.columns) for blob in blobs]
-    rows = pa.concat_tables(tables) if tables else None
-    yield from live.update(rows, pace.watermark(watermark), store, pace)
-    _LIVE.remember(live, slot)
+def _updated(task_spec: TaskSpec, arrived: Arrived, store: InSpark) -> list[Envelope]:
+    """The outputs of a slot, which this worker or another one has, or which is made anew."""
+    task = _task(_SpecKey(task_spec))
+    data = store.page()
+    page = None
+    if data is not None:
+        page = SlotCheckpoint.from_bytes(data, serves_of(task.work, task.work.part_of(arrived.slot)))
+    folder = slots_folder(task_spec.get("slots_folder"))
+    if folder is not None and page is not None and not _LIVE.knows(page, arrived.slot):
+        envelopes = _handed_over(folder, task, arrived, page, store)
+        if envelopes is not None:
+            return envelopes
+    return _LIVE.update(task, arrived, page, store, folder)
 
 
-def _bad(rows: pa.Table) -> OutputChunk:
+def _handed_over(
+    folder: Path, task: StreamTask, arrived: Arrived, page: SlotCheckpoint, store: InSpark
+) -> list[Envelope] | None:
+    """The outputs of a slot that another worker has, as Spark keeps it; None when none has it so."""
+    asked = {
+        "update": page.name,
+        "task": task.digest,
+        "watermark": arrived.watermark,
+        "stream": arrived.stream,
+        "slots": len(_LIVE),
+    }
+    name = page.life, arrived.slot
+    answer = hand_over(folder, name, asked, arrived.blobs)
+    if answer is None or answer[0]["answer"] != "updated":
+        return None
+    writes, envelopes = read_updated(*answer)
+    writes.apply(store)
+    # What may be here is older.
+    _LIVE.forget(name)
+    return envelopes
+
+
+def _bad_rows(blobs: Iterable[pa.Buffer]) -> Iterator[Envelope]:
     """Rows that are no events, of no query."""
-    return OutputChunk(-1, "bad", rows.num_rows, rows)
+    for rows in map(from_bytes, blobs):
+        for number, data in portions(OutputChunk(-1, "bad", rows.num_rows, rows)):
+            yield -1, "bad", number, data
 
 
-def _envelopes(chunk: OutputChunk, slot: int) -> Iterator[pd.DataFrame]:
+def _frame(envelope: Envelope) -> pd.DataFrame:
     import pandas as pd
 
-    for number, rows in portions(chunk):
-        values = (chunk.query, chunk.kind, slot if chunk.kind == "metrics" else number, rows)
-        yield pd.DataFrame({name: [value] for name, value in zip(ENVELOPE.names, values, strict=True)})
+    return pd.DataFrame({name: [value] for name, value in zip(ENVELOPE.names, envelope, strict=True)})
 
 
 class InSpark:
@@ -130,44 +157,9 @@ def _pieces(size: int) -> int:
     return -(-size // _PIECE)
 
 
-# Live slots --------------------------------------------------------------------------------------------------------
+# The stream that a task is of ---------------------------------------------------------------------------------------
 
-
-class _Live:
-    """The slots that this process has worked on, the latest last."""
-
-    def __init__(self) -> None:
-        self._slots: OrderedDict[tuple[str, int], LiveSlot] = OrderedDict()
-
-    def slot(self, work: TaskContext, part: SlotGroup, slot: int, store: InSpark) -> LiveSlot:
-        """The slot as Spark keeps it; it is not here until it is remembered, for what fails half-way stands nowhere."""
-        serves = serves_of(work, part)
-        data = store.page()
-        if data is None:
-            return LiveSlot.opened(work, part, new_page(serves), store)
-        page = SlotCheckpoint.from_bytes(data, serves)
-        live = self._slots.pop((page.life, slot), None)
-        if live is not None and live.work is work and live.catch_up(page, store):
-            return live
-        return LiveSlot.opened(work, part, page, store)
-
-    def remember(self, live: LiveSlot, slot: int) -> None:
-        self._slots[live.page.life, slot] = live
-        while len(self._slots) > 1 and self.nbytes > live.work.settings.stream.cache_bytes:
-            self._slots.popitem(last=False)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(live.nbytes for live in self._slots.values())
-
-
-_LIVE = _Live()
-
-
-def serves_of(work: TaskContext, part: SlotGroup) -> dict[str, Any]:
-    """The queries and buckets that the state of a slot serves: it must not be used with others."""
-    queries = [f"{work.bound[number].name} {work.bound[number].digest.hex()[:16]}" for number in part.queries]
-    return {"queries": queries, "buckets": part.slots}
+_LIVE = LiveSlots()
 
 
 class _SpecKey:
@@ -176,6 +168,10 @@ class _SpecKey:
     def __init__(self, task_spec: TaskSpec) -> None:
         self.task_spec = task_spec
         self._text = json.dumps(task_spec, default=repr, sort_keys=True)
+
+    @property
+    def digest(self) -> str:
+        return sha256(self._text.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _SpecKey) and self._text == other._text
@@ -205,5 +201,13 @@ def _slots_by_place(slots: int) -> dict[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def _work(key: _SpecKey) -> tuple[TaskContext, Pace]:
-    return work_from(key.task_spec), Pace(*key.task_spec["pace"])
+def _task(key: _SpecKey) -> StreamTask:
+    return StreamTask(work_from(key.task_spec), Pace(*key.task_spec["pace"]), key.digest)
+
+
+def _stream() -> str | None:
+    """The id of the stream whose task this is, which stays when it is started again; None where Spark does not say."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    return None if task is None else task.getLocalProperty("sql.streaming.queryId")
