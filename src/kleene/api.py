@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from kleene.builder import BuiltQuery
@@ -228,6 +229,21 @@ def flat(result: Any) -> Any:
     return flat_result(result)
 
 
+def parquet(session: Any, *paths: Any, **options: Any) -> Any:
+    """Parquet files as a Spark data frame whose files tasks of Kleene may read themselves, which is faster.
+
+    session   a Spark session
+    paths     files, folders or patterns, as for `session.read.parquet`; `options` as there, too
+
+    It is the data frame that `session.read.parquet` gives, with the same rows. What you make of it, with a filter or
+    another column, is read by Spark; so is everything of which it is not certain that the answer would be the same.
+    `kleene.explain(query, events=…)` says which.
+    """
+    from kleene.spark.parquet.opening import open_parquet
+
+    return open_parquet(session, [str(path) for path in paths], options)
+
+
 def sql(session: Any, statement: str, *, settings: Settings | None = None) -> Any:
     """Run SQL on Spark in which `KLEENE(table, 'PATTERN …')` stands for the matches of a pattern in a table.
 
@@ -338,9 +354,15 @@ def _queries(
 
 def _with_params(item: OneQuery, params: Mapping[str, object] | None) -> AnyQuery:
     if isinstance(item, str):
-        return read_query(item, params=params)
+        return read_query(item, params=params) if params else _read(item)
     query = item.query() if isinstance(item, BuiltQuery) else item
     return query if params is None else replace(query, params={**query.params, **params})
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> AnyQuery:
+    """The same query for the same text: what was parsed, bound and planned for it serves its next run."""
+    return read_query(text)
 
 
 def _in_process(

@@ -535,6 +535,17 @@ class UnfitSource(PipelineError):
     code, title = "KL713", "source does not fit its declaration"
 
 
+class FileChanged(KleeneError):
+    code, title = "KL714", "file changed while it was to be read"
+
+    @classmethod
+    def of(cls, path: str, what: str) -> FileChanged:
+        return cls(
+            f"{path} {what}",
+            hint="it was listed when the query met the data frame: open the files again, and match again",
+        )
+
+
 # KL9xx: warnings ---------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from kleene.composition.graph_run import GraphRun, say_slow
 from kleene.composition.query_graph import QueryGraph
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.readiness import run_when_ready
+from kleene.engine.slices import cores
 from kleene.frames.arrow import empty_table, schema_on
 from kleene.frames.kinds import FrameKind, kind_of
 from kleene.frames.outputs import Outputs
@@ -93,7 +94,7 @@ def _run(graph: QueryGraph, table: pa.Table, settings: Settings | None) -> dict[
     """The outputs of each query over a whole table, by number."""
 
     def whole(run: GraphRun) -> tuple[dict[int, EngineOutputs], dict[int, int]]:
-        return {node.number: outputs for node, outputs in run.finish(table)}, run.dropped
+        return {node.number: outputs for node, outputs in run.finish(table, threads=cores(run.settings))}, run.dropped
 
     plans = attrgetter("plans")
     outputs_by, dropped_by = run_when_ready(lambda: GraphRun(graph, settings), plans, whole, table.num_rows)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from unittest import mock
 
 import pyarrow as pa
-from tests.soaking import least, rounds
+from tests.soaking import SOAKING, least, rounds
 
 from kleene import decompress
-from kleene.engine import engine_state
+from kleene.engine import engine_state, slices
 from kleene.engine.engine import Engine
 from kleene.engine.intake.timeline import integers
 from kleene.errors import KleeneError
@@ -35,6 +35,10 @@ SETTINGS = [
     *(Settings(without=frozenset({name})) for name, _ in LINE_RULES),
     Settings(without=frozenset(dict(LINE_RULES))),
 ]
+
+
+# The share of pairs that run in slices as well.
+_IN_SLICES = 1.0 if SOAKING else 0.3
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,14 @@ def in_pieces(pair: Pair, settings: Settings, draw: random.Random, *, saving: bo
     return ran
 
 
+def in_slices(pair: Pair, settings: Settings, number: int, plan: Plan | None = None) -> Ran:
+    """Rows in the order of time, on several threads, however few there are."""
+    table = pair.table.sort_by(pair.bound.schema.time)
+    with mock.patch.multiple(slices, FEWEST_ROWS=1, MOST_TWICE=1e9):
+        made = Engine(pair.bound, settings, plan).finish(table, threads=number)
+    return Ran(content(made.matches), content(made.timeouts), len(made.bad))
+
+
 @contextmanager
 def eager_rebuilding() -> Iterator[None]:
     """Make the store anew at every chance, not only when it is worth it."""
@@ -180,6 +192,10 @@ def _check(pair: Pair, settings: Settings, draw: random.Random, plans: Sequence[
     assert whole.matches == expected, f"the order differs: {pair.text}"
     assert sorted(whole.timeouts) == sorted(timeouts), pair.text
     assert whole.bad == pair.expected.bad_rows.num_rows
+    # Some are enough: what runs on a slice is what runs on a table.
+    own = random.Random(pair.text)
+    if own.random() < _IN_SLICES:
+        assert in_slices(pair, settings, own.randint(2, 5), plans[0] if plans else None) == whole, pair.text
     with eager_rebuilding():
         pieces = in_pieces(pair, settings, draw, saving=draw.random() < 0.5, plans=plans)
     assert sorted(pieces.matches) == sorted(expected), f"in pieces: {pair.text}"

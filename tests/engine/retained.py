@@ -17,6 +17,7 @@ from kleene.engine.output.matches import Matches
 from kleene.engine.output.ordering import Spans
 from kleene.engine.output.returned import check_returns, columns_returned
 from kleene.engine.output.tables import match_table, timeout_table
+from kleene.engine.state.event_rows import EventRows
 from kleene.frames.streams import to_table
 from kleene.pattern import Query, Schema
 from kleene.pattern.query import BoundQuery
@@ -67,7 +68,7 @@ class Retained:
     def made(self, matches: Sequence[Match]) -> pa.Table:
         strings = StringPool()
         store = ColumnStore.from_table(self.table, columns_returned(self.query), self.query.schema, strings)
-        return match_table(self.query, self.table, self.spans, self.flat(matches), store, strings)
+        return match_table(self.query, EventRows(self.table), self.spans, self.flat(matches), store, strings)
 
 
 def evaluated(events: Any, query: Query, schema: Schema) -> tuple[Retained, pa.Table]:
@@ -94,7 +95,7 @@ def compare(retained: Retained, whole: pa.Table, rng: random.Random) -> None:
         rng.shuffle(late)
         closed = np.array([NEVER if timeout.closed is None else timeout.closed for timeout in late], np.int64)
         prefixes = retained.flat([timeout.prefix for timeout in late])
-        made = timeout_table(retained.query, retained.table, retained.spans, prefixes, closed)
+        made = timeout_table(retained.query, EventRows(retained.table), retained.spans, prefixes, closed)
         wanted = expected_tables.timeout_table(retained.result, whole)
         made.validate(full=True)
         assert made.schema == wanted.schema

@@ -20,7 +20,7 @@ from kleene.engine.executors.trees.executor import TreeExecutor
 from kleene.engine.executors.windows import Closing
 from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
-from kleene.engine.output.matches import Matches
+from kleene.engine.output.matches import ColumnarMatches
 from kleene.engine.state.statistics import ComponentCounts
 from kleene.engine.state.store import EventStore
 from kleene.kernels.timeline import Timeline
@@ -66,7 +66,7 @@ class ToyExecutor(Executor):
 
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
         pairs, self._pairs = np.array(self._pairs, np.int32).reshape(-1, 2), []
-        return Completions(Matches.of_rows(pairs, np.array([0, 1], np.uint8)))
+        return Completions(ColumnarMatches(pairs.T.astype(np.int32), np.array([0, 1], np.uint8)))
 
     def counts(self) -> tuple[ComponentCounts, ...]:
         return (ComponentCounts("a", self._seen, self._seen),)

@@ -11,48 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.engine.agreement import check, pair_of
+from tests.engine.lookup_cases import QUERIES, lookup_case
 from tests.engine.test_adapting import bound
 from tests.soaking import rounds
 
 from kleene.engine.engine import Engine
 from kleene.engine.executors import negation
+from kleene.engine.executors.trees import closures, negations
+from kleene.kernels.joins import LinkedEvents
+from kleene.kernels.negation import EventsByKey
 from kleene.optimize.planner import may_be_trees
+from kleene.optimize.trees import parts
 from kleene.plan.settings import ExecutorKind, Settings
 from kleene.plan.trees import JoinNode, TreePlan, walk
-from kleene.testing.generators import GeneratedCase
 
-# x and z are whole, y is real.
-QUERIES = (
-    "PATTERN SEQ(A a, !(B b), C c) WHERE b.x = a.x",
-    "PATTERN SEQ(A a, !(B b), C c) WHERE b.x = c.z AND a.s = b.s",
-    "PATTERN SEQ(A a, !(B b), C c) WHERE b.y = a.x",
-    "PATTERN SEQ(A a, !(B b), C c) WHERE [id] AND b.x = a.z AND b.y < c.y",
-    "PATTERN SEQ(A a, C c, !(B b)) WHERE b.z = c.x",
-    "PATTERN SEQ(!(B b), A a, C c) WHERE a.x = b.x",
-    "PATTERN SEQ(A a, !(B b), C c, !(A d), B e) WHERE b.s = c.s AND d.y = e.x",
-    "PATTERN SEQ(A a, B? e, !(B b), C c) WHERE b.x = e.x",
-    "PATTERN SEQ(A+ a[], C c, !(B b)) WHERE b.x = a[1].x AND b.y = a[a.LEN].z",
-    "PATTERN SEQ(A a, B b) WHERE a.x = b.z",
-    "PATTERN SEQ(A a, B b) WHERE a.x = b.y",
-    "PATTERN SEQ(A a, B b, C c) WHERE a.y = c.x AND b.z = c.x",
-    "PATTERN A a & B b WHERE a.y = b.x",
-)
-REALS = (0.0, -0.0, 1.0, 2.0, 1.5, float("nan"), 2.0**53, None)
-WHOLES = (0, 1, 2, 2**53, 2**53 + 1, None)
-
-
-def a_case(draw: random.Random) -> GeneratedCase:
-    now, rows = 0, []
-    for _ in range(draw.randint(8, 14)):
-        now += draw.choice((0, 0, 1, 1, 2))
-        row = {
-            "type": draw.choice("AABBBCC"),
-            "ts": now,
-            "id": draw.choice((1, 1, 2)),
-            "s": draw.choice(("u", "v", None)),
-        }
-        rows.append({**row, "x": draw.choice(WHOLES), "z": draw.choice(WHOLES[:3]), "y": draw.choice(REALS)})
-    return GeneratedCase(f"{draw.choice(QUERIES)} WITHIN {draw.randint(5, 14)}", rows)
+# Each query is drawn in turn.
+ROUNDS = 40 * len(QUERIES)
 
 
 @pytest.mark.slow
@@ -62,14 +36,14 @@ def test_what_is_looked_up_agrees_with_the_reference(
 ) -> None:
     """At once and in pieces, restored from snapshots; few negated events are looked up by value, too."""
     pairs = matched = 0
-    for seed in range(rounds(800, 40)):
+    for seed in range(rounds(ROUNDS, 40)):
         draw = random.Random(f"look-ups {seed}")
-        pair = pair_of(a_case(draw))
+        pair = pair_of(lookup_case(draw, QUERIES[seed % len(QUERIES)]))
         with mock.patch.object(negation, "_MANY", 0):
             if pair is not None and check(pair, Settings(executor=executor), draw):
                 pairs, matched = pairs + 1, matched + (pair.expected.matches.num_rows > 0)
     record_property("counted", f"look-ups = reference: {executor} {pairs} pairs, {matched} with matches")
-    assert matched >= rounds(800, 40) // 6
+    assert matched >= rounds(ROUNDS, 40) // 6
 
 
 def linked(events: int) -> pa.Table:
@@ -84,10 +58,13 @@ def linked(events: int) -> pa.Table:
     )
 
 
-def test_two_events_are_looked_up_where_the_attributes_differ() -> None:
+@pytest.mark.parametrize(
+    "equality", ["a.src = b.dst", "a.src + 1 = b.dst", "a.src % 100 = b.src - b.src % 50", "a.src * 2 = b.dst"]
+)
+def test_two_events_are_looked_up_where_the_values_differ(equality: str) -> None:
     """Stacks would try every A of the window with each B."""
     table = linked(6000)
-    query = bound(table, "PATTERN SEQ(A a, B b) WHERE a.src = b.dst WITHIN 1000")
+    query = bound(table, f"PATTERN SEQ(A a, B b) WHERE {equality} WITHIN 1000")
     engine = Engine(query)
     found = engine.finish(table).matches
     (tree,) = engine.plan.alternatives
@@ -97,7 +74,7 @@ def test_two_events_are_looked_up_where_the_attributes_differ() -> None:
     assert measured is not None
     assert found is not None
     # The pairs tried are those that are equal.
-    assert measured.nodes[-1][0] == found.num_rows > 1000
+    assert measured.nodes[-1][0] == found.num_rows > 500
     stacks = Engine(query, Settings(executor=ExecutorKind.STACKS)).finish(table).matches
     assert stacks is not None
     assert stacks["match_id"].to_pylist() == found["match_id"].to_pylist()
@@ -108,6 +85,8 @@ def test_two_events_are_looked_up_where_the_attributes_differ() -> None:
     [
         ("PATTERN SEQ(A a, B b) WHERE a.src = b.dst WITHIN 9", True),
         ("PATTERN SEQ(A a, B b) WHERE a.src = b.src WITHIN 9", False),  # a key
+        ("PATTERN SEQ(A a, B b) WHERE a.src + 1 = b.src WITHIN 9", True),
+        ("PATTERN SEQ(A a, B b) WHERE a.src - b.src = 1 WITHIN 9", False),  # of both on one side
         ("PATTERN SEQ(A a, B b) WHERE a.src < b.dst WITHIN 9", False),
         ("PATTERN SEQ(A a, B b) WHERE a.src = 3 WITHIN 9", False),
         ("PATTERN SEQ(A a, !(B b)) WHERE a.src = b.dst WITHIN 9", False),
@@ -139,3 +118,59 @@ def test_negated_events_are_looked_up_by_value(monkeypatch: pytest.MonkeyPatch) 
     assert found is not None
     assert slowly is not None
     assert found["match_id"].to_pylist() == slowly["match_id"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("text", "kernel"),
+    [
+        ("A a ; !(C c) ; B b WHERE c.src = b.dst", "last_negating"),
+        ("A a ; !(C c) ; B b WHERE c.src + 1 = a.dst", "first_negating"),
+        ("A a ; !(C c) ; B b WHERE c.src = a.src + b.src", "forbidden"),
+        ("A a ; B b ; !(C c) WHERE c.src = a.dst", "forbidden"),
+        ("A a ; C+ ; B b WHERE C.src % 100 = a.src", "members"),
+    ],
+)
+def test_trees_find_negated_events_and_members_by_value(text: str, kernel: str) -> None:
+    """In each place where a tree looks for events of a class, these lie under as many codes as they have values."""
+    module: Any = closures if kernel == "members" else negations
+    table, codes, plain = linked(2000), [0], vars(module)[kernel]
+
+    def counting(*given: Any) -> Any:
+        for each in given:
+            if isinstance(each, LinkedEvents):
+                codes.append(int(np.count_nonzero(each.heads >= 0)))
+            elif isinstance(each, EventsByKey):
+                codes.append(len(each.begins) - 1)
+        return plain(*given)
+
+    query = bound(table, f"PATTERN {text} WITHIN 200")
+    with mock.patch.object(module, kernel, counting):
+        found = Engine(query, Settings(executor=ExecutorKind.TREES)).finish(table).matches
+    assert max(codes) > 50
+    with mock.patch.object(parts, "finds_events", return_value=False):
+        slowly = Engine(query, Settings(executor=ExecutorKind.TREES)).finish(table).matches
+    assert found is not None
+    assert slowly is not None
+    assert found.num_rows > 0
+    assert sorted(found["match_id"].to_pylist()) == sorted(slowly["match_id"].to_pylist())
+
+
+def test_times_of_different_steps_are_equal_where_they_are_the_same_moment() -> None:
+    """Seconds are looked up among nanoseconds; one beyond the nanoseconds of 64 bits equals none of them."""
+    moments = [0, 1, 5, 6, 2**34]
+    rows = {
+        "type": ["A"] * len(moments) + ["B"] * 4,
+        "ts": list(range(len(moments) + 4)),
+        "t": pa.array([*moments, 0, 0, 0, 0], pa.timestamp("s")),
+        "u": pa.array([0] * len(moments) + [10**9, 5 * 10**9, 11 * 10**9, None], pa.timestamp("ns")),
+    }
+    table = pa.table(rows)
+    for condition, pairs in (("a.t = b.u", {(1, 5), (2, 6)}), ("a.t + 5 secs = b.u", {(0, 6), (3, 7)})):
+        query = bound(table, f"PATTERN SEQ(A a, B b) WHERE {condition} WITHIN 99")
+        engine = Engine(query, Settings(executor=ExecutorKind.TREES))
+        found = engine.finish(table).matches
+        (measured,) = engine.measured
+        assert found is not None
+        assert measured is not None
+        assert measured.nodes[-1][0] == len(pairs)
+        assert {(row["a"]["ts"], row["b"]["ts"]) for row in found.to_pylist()} == pairs

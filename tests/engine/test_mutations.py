@@ -161,11 +161,26 @@ MUTATIONS = (
     ),
     Mutation(
         "kernels/sequence.py",
-        "construction pairs simultaneous events",
+        "construction with conditions pairs simultaneous events",
         "time.rights[event] < time.lefts",
         "time.rights[event] <= time.lefts",
         ("ties",),
-        first=25,
+        first=100,
+    ),
+    Mutation(
+        "kernels/sequence.py",
+        "a last event pairs with simultaneous ones",
+        "time.steps[event] < time.steps[number]",
+        "time.steps[event] <= time.steps[number]",
+        ("ties",),
+    ),
+    Mutation(
+        "kernels/sequence.py",
+        "sequences without conditions pair simultaneous events",
+        "run]] > moment",
+        "run]] >= moment",
+        ("ties",),
+        first=150,
     ),
     Mutation(
         "kernels/paths.py",

@@ -148,7 +148,7 @@ def test_many_matches_that_end_together() -> None:
             return max(moments), -min(moments), listed[number]  # noqa: B023
 
         ordered = in_order(matches, Spans(np.arange(200), time, time.copy()))
-        assert [key(number) for number in ordered.order] == sorted(map(key, range(len(flat))))
+        assert [key(number) for number in ordered.numbers] == sorted(map(key, range(len(flat))))
 
 
 @pytest.mark.soak

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engine.mutating import Mutation, Workshop, check_can_be_made, one_of, opened
-from tests.engine.tree_agreement import COMMON, CRAFTED
+from tests.engine.tree_agreement import COMMON, CRAFTED, LOOKED_UP
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +21,7 @@ RECORDS, LOOKUP, TREE = (
     "engine/executors/equal_values.py",
     "engine/executors/trees/tree.py",
 )
+OPERATORS, LOOKUPS = "engine/executors/trees/operators.py", "optimize/trees/lookups.py"
 EXECUTOR = "engine/executors/trees/executor.py"
 PARTS, PLANS = "optimize/trees/parts.py", "plan/trees.py"
 NEGATED = "PATTERN A a ; !(B b) ; C c"
@@ -194,6 +195,34 @@ MUTATIONS = (
         "events.states[column.index, rows] != VALUE",
         "events.states[column.index, rows] < VALUE",
         ("PATTERN A a & B b WHERE a.y = b.y",),
+    ),
+    Mutation(
+        LOOKUP,
+        "an integer equals the nearest real number",
+        "nothing | inexact",
+        "nothing",
+        (LOOKED_UP,),
+    ),
+    Mutation(
+        LOOKUP,
+        "undefined arithmetic is looked up as 0",
+        "else ints, ~known)",
+        "else ints, known & ~known)",
+        (LOOKED_UP,),
+    ),
+    Mutation(
+        OPERATORS,
+        "a negated event or a member that is looked up is not tested",
+        "if clause not in site.equalities or clause in others",
+        "if clause in others",
+        ("PATTERN A a ; !(B b) ; C c WHERE b.x = a.x AND b.x > c.x",),
+    ),
+    Mutation(
+        LOOKUPS,
+        "what a type lacks equals nothing",
+        "return all(schema.has(name, attribute.attribute) for name in component.types)",
+        "return any(schema.has(name, attribute.attribute) for name in component.types)",
+        (LOOKED_UP,),
     ),
     Mutation(
         TREE,

@@ -19,6 +19,7 @@ from itertools import islice
 from unittest import mock
 
 from tests.engine.agreement import Pair, case_of, check, pair_of
+from tests.engine.lookup_cases import QUERIES, lookup_case
 from tests.optimize.rewrites.common_parts import common_case
 from tests.optimize.rewrites.matching import logicals
 from tests.soaking import rounds
@@ -62,6 +63,8 @@ CRAFTS = (
     "PATTERN !(C c) ; A a ; B+",
     "PATTERN B+ ; A a ; !(C c)",
 )
+# Equalities by which joins, NSEQ, NEG and KSEQ find events.
+LOOKED_UP = "look-ups"
 # The pairs of each stratum that every plan is tried on.
 STRATA = {
     "conjunction": 30,
@@ -80,6 +83,7 @@ STRATA = {
     "non_overlap_trees": 20,
     COMMON: 8,
     CRAFTED: 24,
+    LOOKED_UP: 40,
 }
 
 
@@ -184,6 +188,8 @@ def drawn_case(draw: random.Random, stratum: str) -> GeneratedCase:
     """A random case of a stratum, which may be a query without its window."""
     if stratum == CRAFTED:
         return crafted_case(draw, draw.choice(CRAFTS))
+    if stratum == LOOKED_UP:
+        return lookup_case(draw, draw.choice(QUERIES))
     if stratum.startswith("PATTERN"):
         return crafted_case(draw, stratum)
     return common_case(draw) if stratum == COMMON else case_of(draw, stratum)

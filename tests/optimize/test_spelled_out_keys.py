@@ -131,6 +131,7 @@ def test_spelled_out_and_bracketed_queries_are_alike(seed: int, record_property:
             plans = [plan_query(bound(text), settings) for text in (brackets, spelled)]
             keys = [{each.key for each in plan.alternatives} for plan in plans]
             assert keys[0] == keys[1] == {("k",)} or plans[0].why_on_reference, (spelled, executor)
+            assert plans[0].alternatives == plans[1].alternatives, (spelled, executor)
             engine = kleene.Engine(bound(spelled), settings) if plans[1].why_on_reference is None else None
             if engine is not None:
                 parts = [engine.process(table.slice(0, 9), 4).matches, engine.finish(table.slice(9)).matches]

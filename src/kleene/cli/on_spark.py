@@ -1,6 +1,6 @@
 """`kleene match --on spark`: the events of files as data frames of a local Spark, and its answers as tables.
 
-Spark reads Parquet itself, in parallel and only the columns and rows that the query needs. A table that was read from
+Parquet is read on Spark, in parallel and only the columns and rows that the query needs. A table that was read from
 another kind of file is put into one: handed over row by row, two million events take longer than all the rest.
 """
 
@@ -84,13 +84,14 @@ def _read(session: SparkSession, files: Sequence[str], columns: pa.Schema) -> Da
     """The files as Spark reads them; None where it would not see exactly these columns."""
     from pyspark.errors import PySparkException
 
+    from kleene.spark.parquet.opening import open_parquet
     from kleene.spark.types import arrow_schema
 
     places = [f"file://{Path(file).absolute()}" for file in files]
     if any(_PATTERNS.intersection(place) for place in places):
         return None
     try:
-        frame = session.read.parquet(*places)
+        frame = open_parquet(session, places, {})
         same = [(field.name, field.type) for field in arrow_schema(frame.schema)] == [
             (field.name, field.type) for field in columns
         ]

@@ -29,8 +29,11 @@ class QueryRunner(Protocol):
         `NotCompilable`, with the first events, where only the reference evaluator can run the query.
         """
 
-    def finish(self, parts: Sequence[Part]) -> EngineOutputs:
-        """Take in the last of the input, which ends time: everything that waits is decided."""
+    def finish(self, parts: Sequence[Part], threads: int = 1) -> EngineOutputs:
+        """Take in the last of the input, which ends time: everything that waits is decided.
+
+        threads   how many cores may be used; outputs do not depend on it
+        """
 
     def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         """Take in events whose outputs an equal runner gave; they are given again where other queries read them."""

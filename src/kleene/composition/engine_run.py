@@ -25,8 +25,8 @@ class EngineRun:
     def process(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         return self._engine.process(self._node.one_table(parts), watermark)
 
-    def finish(self, parts: Sequence[Part]) -> EngineOutputs:
-        return self._engine.finish(self._node.one_table(parts))
+    def finish(self, parts: Sequence[Part], threads: int = 1) -> EngineOutputs:
+        return self._engine.finish(self._node.one_table(parts), threads=threads)
 
     def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         return self._engine.replay(self._node.one_table(parts), watermark, gives=self._node.read)

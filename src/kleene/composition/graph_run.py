@@ -41,9 +41,9 @@ class QueryRun:
         """Take in events, and match those that the watermark has passed."""
         return self._begin(lambda runner: runner.process(parts, watermark))
 
-    def finish(self, parts: Sequence[Part]) -> EngineOutputs:
-        """Take in the last of the input, which ends time."""
-        return self._begin(lambda runner: runner.finish(parts))
+    def finish(self, parts: Sequence[Part], threads: int = 1) -> EngineOutputs:
+        """Take in the last of the input, which ends time; `threads`: how many cores may be used."""
+        return self._begin(lambda runner: runner.finish(parts, threads))
 
     def replay(self, parts: Sequence[Part], watermark: int | None) -> EngineOutputs:
         """Take in events whose outputs an equal run gave; they are given again where other queries read them."""
@@ -119,10 +119,10 @@ class GraphRun:
         """
         return self._step(events, lambda run, parts: run.process(parts, run.time(watermark)))
 
-    def finish(self, events: pa.Table | None = None) -> Iterator[tuple[QueryNode, EngineOutputs]]:
-        """Take in the last events, and decide everything that waits."""
+    def finish(self, events: pa.Table | None = None, *, threads: int = 1) -> Iterator[tuple[QueryNode, EngineOutputs]]:
+        """Take in the last events, and decide everything that waits; `threads`: how many cores may be used."""
         last = empty_table(self.graph.events) if events is None else events
-        return self._step(last, lambda run, parts: run.finish(parts))
+        return self._step(last, lambda run, parts: run.finish(parts, threads))
 
     def replay(self, events: pa.Table, watermark: int | None) -> None:
         """Take in events whose outputs an equal run has already given.

@@ -61,7 +61,7 @@ class ReferenceRun:
         self._take(parts)
         return EngineOutputs() if watermark is None else self._advance(watermark)
 
-    def finish(self, parts: Sequence[Part]) -> EngineOutputs:
+    def finish(self, parts: Sequence[Part], threads: int = 1) -> EngineOutputs:
         self._take(parts)
         return self._advance(None)
 

@@ -63,8 +63,9 @@ class DiagnosedStream:
     @cached_property
     def types(self) -> list[str]:
         """The types that occur."""
-        names, codes = row_types(self._events, self._query.schema)
-        return sorted({name for place in np.unique(codes).tolist() if (name := names[place]) is not None})
+        types = row_types(self._events, self._query.schema)
+        numbers = types.numbers.tolist()
+        return sorted({name for name, number in zip(types.names, numbers, strict=True) if number and name is not None})
 
     @cached_property
     def without_key(self) -> int:

@@ -77,8 +77,11 @@ class AlgebraEngine(ABC):
         counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows, relevant=relevant)
         return self._reported(EngineOutputs(matches, bad=bad, late=late), counted)
 
-    def finish(self, batch: pa.Table | None = None) -> EngineOutputs:
-        """Take in the last batch, if there is one, and decide everything that waits: bounded input ends time."""
+    def finish(self, batch: pa.Table | None = None, *, threads: int = 1) -> EngineOutputs:
+        """Take in the last batch, if there is one, and decide everything that waits: bounded input ends time.
+
+        threads   how many cores may be used: one is
+        """
         bad, late = ([], None) if batch is None else self._add(batch)
         matches, relevant = self._match(None)
         counted = RunCounts(relevant=relevant)

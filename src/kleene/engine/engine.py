@@ -6,15 +6,19 @@ are built from them, and rebuilt from them when most of the store is no longer n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.engine.engine_state import EngineState, reach, selects_in_stream
 from kleene.engine.intake.arrivals import Arrivals
+from kleene.engine.intake.counting import counts_all, counts_by_step
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.planning import Planning
+from kleene.engine.slices import Slice, by_end, side_by_side, slices_of, slices_of_keys
 from kleene.engine.state import snapshots
 from kleene.engine.state.budget import Accounts
 from kleene.engine.state.state_contract import check_state
@@ -74,12 +78,22 @@ class Engine:
         """The plan for events like these; none of them is taken in."""
         if self._planning is None or self._state is not None:
             return self.plan
+        settled = self._settled(table)
+        if settled is None:
+            return self.plan
+        return self._holding(settled, self._planning.again(looks=True)).planned_for(settled)
+
+    def number_of_slices(self, table: pa.Table, threads: int) -> int:
+        """In how many slices a table like this is matched by so many threads, where it is all there is."""
+        settled = self._settled(table)
+        return 1 if settled is None else len(self.slices(settled, threads))
+
+    def _settled(self, table: pa.Table) -> pa.Table | None:
+        """The events of a table that is all there is; None where there are none."""
         arrivals = Arrivals(self.query.schema)
         arrivals.add(table)
         settled = arrivals.settled(None)
-        if settled is None or not settled.num_rows:
-            return self.plan
-        return self._holding(settled, self._planning.again(looks=True)).planned_for(settled)
+        return settled if settled is not None and settled.num_rows else None
 
     def check(self, columns: pa.Schema) -> None:
         """`NotCompilable` when events with these columns need the reference evaluator."""
@@ -165,13 +179,17 @@ class Engine:
             return None
         return reach(window, self.plan)
 
-    def finish(self, batch: pa.Table | None = None) -> EngineOutputs:
-        """Take in the last batch, if there is one, and decide everything that waits: bounded input ends time."""
+    def finish(self, batch: pa.Table | None = None, *, threads: int = 1) -> EngineOutputs:
+        """Take in the last batch, if there is one, and decide everything that waits: bounded input ends time.
+
+        threads   how many cores may be used for a batch that is the only one; outputs do not depend on it
+        """
         if batch is None:
             return self._reported(self._match(None), RunCounts())
         bad, late = self._arrivals.add(batch)
         counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
-        return self._reported(replace(self._match(None), bad=bad, late=late), counted)
+        outputs = self._match_in_slices(threads) if threads > 1 and self._state is None else None
+        return self._reported(replace(outputs or self._match(None), bad=bad, late=late), counted)
 
     @property
     def statistics(self) -> RunCounts:
@@ -224,6 +242,7 @@ class Engine:
         passed = None if watermark is None else self._arrivals.watermark
         outputs = state.settle_again(passed, gives=gives) if again else state.settle(passed)
         if watermark is not None:
+            state.store.keep_rows()
             self._state = state = state.lighter(self._arrivals.watermark)
             state.adapt(self._arrivals.watermark)
             # Events that were within the budget stay within it when they are replayed in other batches.
@@ -231,6 +250,47 @@ class Engine:
                 self._within_budget()
         relevant = RunCounts(relevant=arrived.rows.num_rows)
         return replace(outputs, statistics=relevant)
+
+    def slices(self, table: pa.Table, number: int) -> list[Slice]:
+        """The slices in which a whole table is matched, at most so many; one where outputs would depend on them."""
+        query, horizon = self.query, self.horizon
+        if self._is_by_key:
+            return slices_of_keys(table, query.schema, query.partition, number)
+        if horizon is None or query.timeouts is not None or self.plan.has_negated_end:
+            return [Slice(table)]
+        return slices_of(table, query.schema, horizon, number)
+
+    @property
+    def _is_by_key(self) -> bool:
+        """Whether a whole table can be cut by key: there is no window, and no event of one key matters to another."""
+        query = self.query
+        free = query.window is None and query.timeouts is None and not any(each.negated for each in query.components)
+        by_key = bool(query.partition) and not counts_all(query) and not counts_by_step(query)
+        drops = self.settings.budget.policy is Policy.DROP_OLDEST
+        return free and by_key and query.output is OutputMode.ALL and not drops
+
+    def _match_in_slices(self, number: int) -> EngineOutputs | None:
+        """Match all events, of which none was matched before; None where they are in one slice."""
+        table = self._arrivals.waiting
+        slices = [] if table is None else self.slices(table, number)
+        if len(slices) < 2:
+            return None
+        self._arrivals.settled(None)
+        outputs = side_by_side(self._match_slice, slices)
+        relevant = sum(each.statistics.relevant for each in outputs)
+        matches = [each.matches for each in outputs if each.matches is not None]
+        return EngineOutputs(
+            by_end(matches) if self._is_by_key else _together(matches),
+            compressed=_together([each.compressed for each in outputs]),
+            statistics=RunCounts(relevant=relevant),
+        )
+
+    def _match_slice(self, part: Slice) -> EngineOutputs:
+        state = self._holding(part.rows, None if self._planning is None else self._planning.again(looks=True))
+        arrived, _ = state.arrived(part.rows, 0, part.own)
+        state.take_in(arrived)
+        own = len(arrived.end) if part.since is None else np.count_nonzero(arrived.end >= part.since)
+        return replace(state.settle(None, since=part.since), statistics=RunCounts(relevant=int(own)))
 
     def _holding(self, table: pa.Table, planning: Planning | None = None) -> EngineState:
         planning = planning or self._planning
@@ -293,6 +353,11 @@ class Engine:
             except NotCompilable as reason:
                 raise BadSnapshot(f"no engine has held the events of this snapshot: {reason}") from None
         return engine
+
+
+def _together(tables: Sequence[pa.Table | None]) -> pa.Table | None:
+    there = [table for table in tables if table is not None]
+    return pa.concat_tables(there) if there else None
 
 
 def check_bounded(query: BoundQuery, *, has_negated_end: bool) -> None:

@@ -14,7 +14,7 @@ from kleene.engine.executors.contract import Completions, Executor, ExecutorCont
 from kleene.engine.executors.drops import Drops
 from kleene.engine.executors.registry import executor_for
 from kleene.engine.executors.windows import Closing
-from kleene.engine.intake.bits import Bits
+from kleene.engine.intake.bits import Bits, Flags
 from kleene.engine.intake.columns import ColumnStore, columns_read
 from kleene.engine.intake.intake import Intake
 from kleene.engine.intake.keys import KeyCoder
@@ -26,13 +26,15 @@ from kleene.engine.output.selection import Selection
 from kleene.engine.planning import Planning
 from kleene.engine.state import snapshots
 from kleene.engine.state.budget import Accounts
+from kleene.engine.state.distinct import distinct_codes
+from kleene.engine.state.event_rows import EventRows
 from kleene.engine.state.growing import Growing
 from kleene.engine.state.sizes import row_bytes
 from kleene.engine.state.state_contract import check_partitions, count_columns
 from kleene.engine.state.statistics import Alive, ComponentCounts
 from kleene.engine.state.store import EventBatch, EventStore
 from kleene.frames.arrow import empty_table
-from kleene.frames.numbers import to_arrow, to_numpy
+from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import BEFORE
 from kleene.kernels.timeline import Timeline, in_time, shifted
@@ -82,7 +84,7 @@ class EngineState:
         self._empty = empty_table(table.schema)
         self._columns = columns_read(query)
         columns = ColumnStore.from_table(self._empty, self._columns, query.schema, self.strings)
-        self.store = EventStore(columns, self._empty, query.schema)
+        self.store = EventStore(columns, self._empty.schema, query.schema)
         self._intake = Intake(query, self._columns, self.strings)
         self._layout = columns.columns
         # By key that is not the partition's: its codes, and [event] the code of each.
@@ -131,9 +133,12 @@ class EngineState:
         costs = tuple(executor.costs or cost for executor, cost in zip(self.executors, self._plan.costs, strict=False))
         return replace(self._plan, alternatives=running, costs=costs)
 
-    def arrived(self, table: pa.Table, step: int) -> tuple[EventBatch, int]:
-        """The events of a table that some component could use, and the step that comes after it."""
-        return self._intake.arrived(table, step, self.store)
+    def arrived(self, table: pa.Table, step: int, own: Flags | None = None) -> tuple[EventBatch, int]:
+        """The events of a table that some component could use, and the step that comes after it.
+
+        own   [row]: whether it counts, where no event is counted by its place; None: all do
+        """
+        return self._intake.arrived(table, step, self.store, own)
 
     def planned_for(self, table: pa.Table) -> Plan:
         """The plan that would be chosen if these were the first events."""
@@ -255,7 +260,7 @@ class EngineState:
 
         def latest(number: int) -> EventBatch:
             first = max(0, until - number)
-            some = store.events_between(first, until, self._query.schema, self.strings)
+            some = store.events_between(first, until, self._query.schema)
             return _by_key(some, {key: codes.array[first:until] for key, (_, codes) in self._routing.items()})
 
         return planning.better_plan(self.plan, self.executors, self._events_taken, latest, self._layout, self.strings)
@@ -297,7 +302,7 @@ class EngineState:
 
     def _bits(self, first: int, last: int) -> list[Bits]:
         """By executor: the components that held events could stand for."""
-        events = self.store.events_between(first, last, self._query.schema, self.strings)
+        events = self.store.events_between(first, last, self._query.schema)
         in_partition = events.partition >= 0
         has_key = {key: in_partition & (codes.array[first:last] >= 0) for key, (_, codes) in self._routing.items()}
         return [executor.bits(events.columns, has_key.get(executor.key, in_partition)) for executor in self.executors]
@@ -310,8 +315,12 @@ class EngineState:
 
     # Results out
 
-    def settle(self, watermark: int | None, *, replaying: bool = False) -> EngineOutputs:
-        """The outputs that are certain by now; `replaying`: none, since they were given before."""
+    def settle(self, watermark: int | None, *, replaying: bool = False, since: int | None = None) -> EngineOutputs:
+        """The outputs that are certain by now.
+
+        replaying   give none, since they were given before
+        since       give the matches that end then or later
+        """
         time, closing = self._time(self.executors[0]), self._closing(watermark)
         # Outputs that were given at several watermarks are certain at once now, and together may exceed a budget.
         with self._accounts.without_failing() if replaying else nullcontext():
@@ -322,7 +331,9 @@ class EngineState:
             ]
         completions = [*self._completed_before, *completions]
         self._completed_before = []
-        return self._selection.outputs(self.store, settling, completions, time, closing, replaying=replaying)
+        return self._selection.outputs(
+            self.store, settling, completions, time, closing, replaying=replaying, since=since
+        )
 
     def settle_again(self, watermark: int | None, *, gives: bool) -> EngineOutputs:
         """Settle events whose outputs another engine gave; no budget fails, and outputs are needed only if `gives`."""
@@ -391,13 +402,14 @@ class EngineState:
         """
         store, needed = self.store, self.needed(watermark)
         time, closing = self._time(self.executors[0]), self._closing(watermark)
-        keys = len(np.unique(store.partition[needed])) * _KEY_BYTES * (1 + len(self._routing))
+        keys = len(distinct_codes(store.partition[needed])) * _KEY_BYTES * (1 + len(self._routing))
         arrays = len(needed) * store.bytes_an_event + sum(each.open_bytes(closing, time) for each in self.executors)
         if self._intake.past is not None:
             arrays += self._intake.past.needed_bytes(store.partition[needed], store.end[needed], self._positions)
+        rows = store.rows.take(needed)
         return (
             self._bytes_at_first
-            + row_bytes(store.rows, needed)
+            + row_bytes(rows.base, rows.places)
             + self.strings.nbytes_of(self._string_codes(needed))
             + keys
             + 2 * arrays
@@ -483,7 +495,7 @@ class EngineState:
         past = None
         if self._intake.past is not None:
             past = self._intake.past.saved(partition, store.end[numbers], self._positions)
-        return snapshots.HeldEvents(store.rows.take(to_arrow(numbers)), pa.table(columns), past)
+        return snapshots.HeldEvents(store.rows.take(numbers).table, pa.table(columns), past)
 
     @property
     def _positions(self) -> int:
@@ -513,7 +525,7 @@ class EngineState:
         drops = [Drops.restored(known, place) for place in range(len(self.executors))]
         for executor, dropped in zip(self.executors, drops, strict=True):
             executor.resume(Resumed(frontier, dropped))
-        arrived = EventBatch(rows, columns, partition, start, end, **self.store.restored(known))
+        arrived = EventBatch(EventRows(rows), columns, partition, start, end, **self.store.restored(known))
         # Drops refer to events by their places in the store, so none may be left out.
         self.take_in(arrived, whole=any(map(len, drops)), replaying=True)
         self.settle(watermark, replaying=True)

@@ -18,6 +18,7 @@ from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.any_engine import engine_for
 from kleene.engine.engine import Engine
+from kleene.engine.intake.strings import StringPool
 from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.engine.query_sets.shared_stream import SharedStream
 from kleene.engine.warming import stamp
@@ -53,6 +54,7 @@ class Warming(NamedTuple):
 
 WARMINGS = (
     Warming("sequences, what is between", f"{_SEQUENCE} WITHIN 9"),
+    Warming("sequences without conditions", "PATTERN SEQ(A a, A b, C c) WITHIN 9"),
     Warming("what is not before or after", "PATTERN !(B b) ; A a ; C c ; !(B d) WHERE [id] AND d.x > a.x WITHIN 9"),
     Warming("events that last", f"{_SEQUENCE} WITHIN 9", Schema(start="began")),
     Warming("ties, windows of positions", f"{_SEQUENCE} WITHIN 9 EVENTS", Schema(tie_breaker="small")),
@@ -158,6 +160,8 @@ def warm(begins: Callable[[int, str], None] = lambda number, what: None) -> floa
     for number, each in enumerate(WARMINGS):
         begins(number, each.what)
         _run(each, events())
+    # More strings than a pool has room for at first.
+    StringPool().codes([str(number) for number in range(100)])
     stamp()
     return time.perf_counter() - began
 

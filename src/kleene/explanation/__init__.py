@@ -91,6 +91,8 @@ def explain_query(
     lines = [*explanation(bound, query.tree.within), "", "plan"]
     seen = (None, ()) if ran is None else (ran.measured, ran.counted)
     lines += [f"  {line}".rstrip() for line in plan_text(plan, *_rules(bound, plan, used), *seen)]
+    if table is not None and not open_ones and plan.why_on_reference is None:
+        lines += _threads(bound, used, table)
     if columns is not None:
         lines += on_spark_lines(bound, columns, events, used)
     lines += without_values(open_ones)
@@ -138,6 +140,18 @@ def _planned(query: BoundQuery, settings: Settings, table: pa.Table | None) -> P
     return plan
 
 
+def _threads(query: BoundQuery, settings: Settings, table: pa.Table) -> list[str]:
+    """On how many cores a run over these events works, where these are several."""
+    from kleene.engine.engine import Engine
+    from kleene.engine.slices import cores
+
+    slices = Engine(query, settings).number_of_slices(table, cores(settings))
+    if slices == 1:
+        return []
+    what = "the events of some keys" if query.window is None else "a slice of time and what windows reach back to"
+    return ["", f"  threads    {slices}, each with {what}"]
+
+
 def _rules(query: BoundQuery, plan: Plan, settings: Settings) -> tuple[Sequence[str], frozenset[str]]:
     """The optimiser rules for this kind of plan, and those that were switched on and changed nothing."""
     if not any(isinstance(alternative, TreePlan) for alternative in plan.alternatives):
@@ -166,7 +180,7 @@ def on_spark_lines(query: AnyBoundQuery, columns: pa.Schema, events: Any, settin
         return []
     from kleene.spark.explaining import division_text
 
-    return ["", "on Spark", *(f"  {line}" for line in division_text(query, columns, settings))]
+    return ["", "on Spark", *(f"  {line}" for line in division_text(query, columns, events, settings))]
 
 
 def _compiled(query: BoundQuery, plan: Plan, columns: pa.Schema, settings: Settings) -> Plan:

@@ -46,6 +46,11 @@ def memory(buffer: pa.Buffer, kind: npt.DTypeLike) -> npt.NDArray[Any]:
     return values
 
 
+def missing_in(chunk: pa.Array) -> Flags:
+    """[row]: whether it is NULL, in an array that has some."""
+    return ~_flags(chunk.buffers()[0], chunk)
+
+
 def bitmap(flags: Flags) -> pa.Buffer:
     """Flags as Arrow has them."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

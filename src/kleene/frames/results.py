@@ -21,6 +21,7 @@ from kleene.lang.tree import OutputMode
 from kleene.pattern.expressions import Aggregate, Attribute, Value, Whole
 from kleene.pattern.nodes import Component, ComponentKind
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.recent import Recent
 from kleene.pattern.schema import EVENTS, FIRST_TIE, IDENTITY, LAST_TIE, is_private
 from kleene.queries.any_query import AnyBoundQuery
 
@@ -77,7 +78,12 @@ def result_schema(query: AnyBoundQuery, columns: pa.Schema) -> pa.Schema:
     """The columns of a query's result over events with these columns."""
     if isinstance(query, BoundStreamQuery):
         return stream_result_schema(query, columns)
-    return _match_schema(query, columns)
+    # Schemas that differ in what is said of their fields are equal to Arrow.
+    known = columns, tuple(field.metadata for field in columns)
+    return _SCHEMAS.get(query, known, lambda: _match_schema(query, columns))
+
+
+_SCHEMAS: Recent[pa.Schema] = Recent()
 
 
 def _match_schema(query: BoundQuery, columns: pa.Schema) -> pa.Schema:

@@ -23,6 +23,19 @@ def gather(values: NDArray[np.generic], rows: Rows, out: NDArray[np.generic]) ->
 
 
 @compiled
+def _fill_rows(places: Rows, rows: Rows, out: Rows) -> None:
+    for at in range(len(rows)):
+        out[at] = places[max(rows[at], 0)] if rows[at] >= 0 else -1
+
+
+def rows_at(places: Rows, rows: Rows) -> Rows:
+    """The place of each row; negative where there is no row."""
+    out = np.empty(len(rows), np.int32)
+    _fill_rows(places, rows, out)
+    return out
+
+
+@compiled
 def gather_bits(bits: Bytes, first: int, rows: Rows, out: Bytes) -> int:
     """The bit at each row, clear where there is no row; how many are clear.
 

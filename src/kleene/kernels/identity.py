@@ -12,6 +12,9 @@ from kleene.kernels.jit import compiled, inlined
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int32]
+# The lower half of 64 bits.
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 @inlined
@@ -126,6 +129,48 @@ def fold_singles(folds: Hashes, place: int, rows: Rows, hashes: Hashes) -> None:
         first, second = mix(folds[0, match] + name), mix(folds[1, match] + name)
         folds[0, match] = mix(first ^ event) if row >= 0 else first
         folds[1, match] = mix(second ^ event) if row >= 0 else second
+
+
+# Matches whose folds are held near the processor while their events are folded in.
+_BLOCK = 1024
+
+
+@compiled
+def ids_of_singles(
+    seeds: Hashes,  #  [lane]: what the ids of a query's matches are folded from
+    events: Numbers,  # [variable, match], perhaps longer: its event, negative where it is absent
+    first: int,  #     the match that comes first
+    hashes: Hashes,  # [event]
+    out: Hashes,  #    [4 * match + word]: the digits of the ids, as from `hexadecimal`
+) -> None:
+    """The ids of matches of single events. In blocks, whose lanes are folded many at a time."""
+    one, other, of_events = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64)
+    present = np.empty(_BLOCK, np.bool_)
+    for begin in range(0, len(out) // 4, _BLOCK):
+        size = min(_BLOCK, len(out) // 4 - begin)
+        one[:], other[:] = seeds[0], seeds[1]
+        for variable in range(len(events)):
+            name = np.uint64(variable + 1)
+            rows = events[variable, first + begin : first + begin + size]
+            absent = False
+            for at in range(size):
+                present[at] = rows[at] >= 0
+                absent |= rows[at] < 0
+                of_events[at] = hashes[max(rows[at], 0)]
+            if absent:
+                for at in range(size):
+                    a, b = mix(one[at] + name), mix(other[at] + name)
+                    one[at] = mix(a ^ of_events[at]) if present[at] else a
+                    other[at] = mix(b ^ of_events[at]) if present[at] else b
+                continue
+            for at in range(size):
+                one[at] = mix(mix(one[at] + name) ^ of_events[at])
+            for at in range(size):
+                other[at] = mix(mix(other[at] + name) ^ of_events[at])
+        for at in range(size):
+            word = 4 * (begin + at)
+            out[word], out[word + 1] = _digits(one[at] >> np.uint64(32)), _digits(one[at] & _LOW)
+            out[word + 2], out[word + 3] = _digits(other[at] >> np.uint64(32)), _digits(other[at] & _LOW)
 
 
 @compiled

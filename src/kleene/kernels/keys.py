@@ -21,6 +21,8 @@ class KnownKeys(NamedTuple):
     values: Ints  # [code]: the attribute
     table: npt.NDArray[np.int32]  # [hash]: codes by open addressing, −1 where there is none
     number: Ints  # [1]: how many keys are known
+    near: npt.NDArray[np.int32]  # [value - lowest]: the code of a value under group 0, −1 where it is not known yet
+    lowest: int
 
 
 @compiled
@@ -35,11 +37,17 @@ def intern(
     """The code of each pair of a group and a value; the first row for which there was no room."""
     known = borrowed(known)
     known_groups, known_values, table, number = known.groups, known.values, known.table, known.number
+    near, width = known.near, np.uint64(known.near.size)
     mask = np.uint64(table.size - 1)
     for row in range(begin, codes.size):
         group, value = groups[row], values[row]
         if missing[row] or group < 0:
             codes[row] = -1
+            continue
+        place = np.uint64(value - known.lowest)
+        is_near = group == 0 and place < width
+        if is_near and near[place] >= 0:
+            codes[row] = near[place]
             continue
         slot = mix(np.uint64(value) + np.uint64(group) * np.uint64(0x9E3779B97F4A7C15)) & mask
         code = table[slot]
@@ -54,34 +62,10 @@ def intern(
             known_values[code] = value
             table[slot] = code
             number[0] += 1
+        if is_near:
+            near[place] = code
         codes[row] = code
     return int(codes.size)
-
-
-@compiled
-def _count(codes: npt.NDArray[np.int32], wanted: Flags) -> int:
-    count = 0
-    for row in range(codes.size):
-        count += wanted[codes[row]]
-    return count
-
-
-@compiled
-def _fill(codes: npt.NDArray[np.int32], wanted: Flags, out: Ints) -> None:
-    """Write the wanted rows. There is room for one more, so that each row is written without a branch to mispredict."""
-    at = 0
-    for row in range(codes.size):
-        out[at] = row
-        at += wanted[codes[row]]
-
-
-def places_of(codes: npt.NDArray[np.int32], wanted: Flags) -> Ints:
-    """The rows whose code is wanted, in order."""
-    # Arrow's arrays cannot be written to; kernels are compiled once, for those that can.
-    writeable_codes = codes if codes.flags.writeable else codes.copy()
-    out = np.empty(_count(writeable_codes, wanted) + 1, np.int64)
-    _fill(writeable_codes, wanted, out)
-    return out[:-1]
 
 
 # Columns of what is counted by key: events so far, events before the last step, that step, and the greatest of the

@@ -15,6 +15,7 @@ from kleene.kernels.copying import put
 from kleene.kernels.jit import compiled, inlined
 
 Ints = NDArray[np.int64]
+Numbers = NDArray[np.int32]
 
 # Runs of so many are sorted by insertion.
 _SHORT = 64
@@ -48,6 +49,40 @@ def spans_of_matches(
                 begin = min(begin, starts[events[place]])
         start[match] = begin
         end[match] = ends[high]
+
+
+@compiled
+def spans_of_columns(columns: Numbers, starts: Ints, ends: Ints, lasting: bool, start: Ints, end: Ints) -> None:
+    """As `spans_of_matches`, of matches of single events; `columns`: [place, match], perhaps longer."""
+    for match in range(len(start)):
+        low = high = columns[0, match]
+        begin = starts[low]
+        for place in range(1, len(columns)):
+            event = columns[place, match]
+            low = min(low, event)
+            high = max(high, event)
+            begin = min(begin, starts[event])
+        start[match] = begin if lasting else starts[low]
+        end[match] = ends[high]
+
+
+@compiled
+def columns_in_order(columns: Numbers, starts: Ints, ends: Ints) -> bool:
+    """Whether matches of single events stand in the order of results; `columns`: [place, match], perhaps longer."""
+    for match in range(1, len(ends)):
+        if ends[match] != ends[match - 1]:
+            if ends[match] < ends[match - 1]:
+                return False
+        elif starts[match] != starts[match - 1]:
+            if starts[match] > starts[match - 1]:
+                return False
+        else:
+            place = 0
+            while place < len(columns) and columns[place, match] == columns[place, match - 1]:
+                place += 1
+            if place < len(columns) and columns[place, match] < columns[place, match - 1]:
+                return False
+    return True
 
 
 @inlined

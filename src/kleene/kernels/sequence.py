@@ -3,11 +3,14 @@
 An instance is an event at a place of the sequence. The stacks of all keys and places share three arrays: the event, the
 instance below it in the same stack, and the most recent instance of the previous place when it came (RIP).
 Construction walks from a last event down these links; the window and the conditions stop it early.
+
+Sequences without conditions between their events are written in the order of results: of the events that a window
+leaves at each place, those of the first are gone through from the latest start on, those of the others in order.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +22,20 @@ from kleene.kernels.timeline import EventBits, Timeline, WindowLength, outside
 Numbers = npt.NDArray[np.int32]
 # Columns of `Stacks.counts`.
 REACHED, FAILED, COUNTERS = range(3)
+# Columns of `Stacks.top`: the newest instance, and the latest start of its event and those before it. Of most events
+# nothing else is read, so they stand side by side.
+NEWEST, HIGH, TOP = range(3)
+# No instance that an event could follow.
+NOTHING = -2
 
 
 class Stacks(NamedTuple):
-    """The stacks, which grow with the stream; there is room for all instances of the events to come."""
+    """The stacks, which grow with the stream."""
 
     event: Numbers  #  [instance]
     below: Numbers  #  [instance]: the one below it in its stack
     recent: Numbers  # [instance]: the newest one of the previous place when it came
-    top: Numbers  #    [key, place]
+    top: Ints  #       [key, place, TOP]
     size: Ints  #      [1]: how many instances there are
     counts: Ints  #    [place, counter]
 
@@ -43,11 +51,19 @@ class SequenceRule(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """Sequences as they are written; there is room for more."""
+    """Sequences as they are written, by column; there is room for more."""
 
-    events: Numbers  # [sequence, place]
+    events: Numbers  # [place, sequence]
     number: Ints  #    [1]: how many are written
     cursor: Numbers  # [place]: the instance that is bound there in the sequence under construction
+
+
+class Candidates(NamedTuple):
+    """The events of each place but the last that a window leaves for a last event: room to put them together."""
+
+    events: Numbers  # [place, candidate]: the newest first; at the first place in the order of results
+    sizes: Ints  #     [place]: how many there are
+    at: Ints  #        [place]: which of them is chosen
 
 
 @compiled
@@ -61,7 +77,10 @@ def construct(
     stacks: Stacks,
     out: Sequences,
 ) -> int:
-    """Write sequences; the event that completes more than `most`, or more than there is room for, or `end`."""
+    """Write sequences that satisfy conditions.
+
+    Returns the event that completes more than `most`, or for whose sequences or instances there is no room; or `end`.
+    """
     bits, time, sequence = borrowed(bits), borrowed(time), borrowed(sequence)
     scope, stacks, out = borrowed(scope), borrowed(stacks), borrowed(out)
     last = out.cursor.size - 1
@@ -69,22 +88,18 @@ def construct(
         places = bits.begins[number - bits.base]
         if places == 0:
             continue
+        if stacks.size[0] + last > stacks.event.size:
+            return number
         key = time.keys[number]
         for place in range(last, -1, -1):
             if (places >> place) & 1 == 0:
                 continue
-            recent: Any = np.int32(-1)
-            if place > 0:
-                recent = stacks.top[key, place - 1]
-                if recent < 0:
-                    continue
-                if sequence.in_scan:
-                    high = time.highs[stacks.event[recent]]
-                    if outside(time.ends[number], high, sequence.within):
-                        continue
+            recent = _newest_before(place, key, time.ends[number], sequence, stacks)
+            if recent == NOTHING:
+                continue
             stacks.counts[place, REACHED] += 1
             if place < last:
-                _push(number, key, place, recent, stacks)
+                _push(number, key, place, recent, time.highs[number], stacks)
             elif not _construct_back(number, recent, time, sequence, scope, stacks, out):
                 # Nothing of this event is on a stack yet, so it can be offered again.
                 stacks.counts[last, REACHED] -= 1
@@ -92,15 +107,152 @@ def construct(
     return end
 
 
+@compiled
+def construct_in_order(
+    begin: int,
+    end: int,
+    bits: EventBits,
+    time: Timeline,  # of events that do not last, with positions of one partition only
+    sequence: SequenceRule,
+    candidates: Candidates,  # there is room for all instances
+    stacks: Stacks,
+    out: Sequences,
+) -> int:
+    """As `construct`, of sequences without conditions; those that one event completes are in the order of results."""
+    bits, time, sequence = borrowed(bits), borrowed(time), borrowed(sequence)
+    candidates, stacks, out = borrowed(candidates), borrowed(stacks), borrowed(out)
+    last = out.cursor.size - 1
+    for number in range(begin, end):
+        places = bits.begins[number - bits.base]
+        if places == 0:
+            continue
+        if stacks.size[0] + last > stacks.event.size:
+            return number
+        key = time.keys[number]
+        for place in range(last, -1, -1):
+            if (places >> place) & 1 == 0:
+                continue
+            recent = _newest_before(place, key, time.ends[number], sequence, stacks)
+            if recent == NOTHING:
+                continue
+            stacks.counts[place, REACHED] += 1
+            if place < last:
+                _push(number, key, place, recent, time.ends[number], stacks)
+                continue
+            complete = place == 0 or _gather_candidates(number, recent, time, sequence, candidates, stacks)
+            if complete and not _write_in_order(number, time, sequence, candidates, out):
+                stacks.counts[last, REACHED] -= 1
+                return number
+    return end
+
+
 @step
-def _push(number: int, key: int, place: int, recent: int, stacks: Stacks) -> None:
+def _gather_candidates(
+    number: int, recent: int, time: Timeline, sequence: SequenceRule, candidates: Candidates, stacks: Stacks
+) -> bool:
+    """Put the events together that the window leaves at each place before a last event; whether each place has some."""
+    instance = recent
+    for place in range(candidates.events.shape[0] - 1, -1, -1):
+        size = 0
+        newest = instance
+        while instance >= 0:
+            event = stacks.event[instance]
+            if sequence.in_construction and outside(time.ends[number], time.starts[event], sequence.within):
+                break
+            # What is simultaneous with the last event is not before it.
+            if time.steps[event] < time.steps[number]:
+                candidates.events[place, size] = event
+                size += 1
+            instance = stacks.below[instance]
+        candidates.sizes[place] = size
+        if size == 0:
+            return False
+        instance = stacks.recent[newest]
+    _by_latest_start(time, candidates)
+    return True
+
+
+@step
+def _by_latest_start(time: Timeline, candidates: Candidates) -> None:
+    """Of the first events, those that start together change to the order in which they are numbered."""
+    firsts = candidates.events[0]
+    begin = 0
+    while begin < candidates.sizes[0]:
+        stop = begin + 1
+        while stop < candidates.sizes[0] and time.starts[firsts[stop]] == time.starts[firsts[begin]]:
+            stop += 1
+        for along in range((stop - begin) // 2):
+            one, other = begin + along, stop - 1 - along
+            firsts[one], firsts[other] = firsts[other], firsts[one]
+        begin = stop
+
+
+@step
+def _write_in_order(
+    number: int, time: Timeline, sequence: SequenceRule, candidates: Candidates, out: Sequences
+) -> bool:
+    """Write all sequences of candidates that an event completes; False, and none of them, when there are too many.
+
+    The last place before it is written as a run: the events there that are after the one chosen before them.
+    """
+    inner = candidates.events.shape[0] - 1
+    chosen, at = candidates.events, candidates.at
+    before = written = out.number[0]
+    place = 0
+    at[0] = -1
+    while place >= 0:
+        run = 1 if inner < 0 else candidates.sizes[0]
+        if inner > 0:
+            at[place] += 1 if place == 0 else -1
+            if at[place] == (candidates.sizes[0] if place == 0 else -1):
+                place -= 1
+                continue
+            moment = time.steps[chosen[place, at[place]]]
+            run = 0
+            while run < candidates.sizes[place + 1] and time.steps[chosen[place + 1, run]] > moment:
+                run += 1
+            if place + 1 < inner:
+                place += 1
+                at[place] = run
+                continue
+        if written + run - before > sequence.most or written + run > out.events.shape[1]:
+            return False
+        for each in range(inner):
+            for along in range(run):
+                out.events[each, written + along] = chosen[each, at[each]]
+        if inner >= 0:
+            for along in range(run):
+                # Of two places the only one before the last is the first, too, whose order is its own.
+                out.events[inner, written + along] = chosen[inner, along if inner == 0 else run - 1 - along]
+        for along in range(run):
+            out.events[inner + 1, written + along] = number
+        written += run
+        if inner <= 0:
+            break
+    out.number[0] = written
+    return True
+
+
+@step
+def _newest_before(place: int, key: int, end: int, sequence: SequenceRule, stacks: Stacks) -> int:
+    """The newest instance of the place before, if it can be in a window that ends then; −1 at the first place."""
+    recent = np.int64(-1)
+    if place > 0:
+        recent = stacks.top[key, place - 1, NEWEST]
+        if recent < 0 or (sequence.in_scan and outside(end, stacks.top[key, place - 1, HIGH], sequence.within)):
+            recent = np.int64(NOTHING)
+    return int(recent)
+
+
+@step
+def _push(number: int, key: int, place: int, recent: int, high: int, stacks: Stacks) -> None:
     """Put an event on the stack of a key and place."""
     instance = np.int32(stacks.size[0])
     stacks.size[0] += 1
     stacks.event[instance] = number
-    stacks.below[instance] = stacks.top[key, place]
+    stacks.below[instance] = stacks.top[key, place, NEWEST]
     stacks.recent[instance] = recent
-    stacks.top[key, place] = instance
+    stacks.top[key, place, NEWEST], stacks.top[key, place, HIGH] = instance, high
 
 
 @step
@@ -123,10 +275,10 @@ def _construct_back(
         # Test what is complete with the event just bound, then go down, or write the sequence.
         good = _holds_at(place, number, time, sequence, scope, stacks)
         if good and place == 0:
-            if written - before == sequence.most or written == out.events.shape[0]:
+            if written - before == sequence.most or written == out.events.shape[1]:
                 return False
             for each in range(last + 1):
-                out.events[written, each] = chosen[0, each]
+                out.events[each, written] = chosen[0, each]
             written += 1
         if good and place > 0:
             cursor[place - 1] = recent if place == last else stacks.recent[cursor[place]]

@@ -11,12 +11,13 @@ from kleene.optimize.choosing import cheapest, trees
 from kleene.optimize.rules import LINE_RULES, LinePlan
 from kleene.optimize.statistics import Statistics
 from kleene.optimize.trees.building import MOST_COMPONENTS, why_not_trees
-from kleene.optimize.trees.placing import is_lookup
+from kleene.optimize.trees.lookups import is_lookup
 from kleene.pattern.conditions import LinearPattern, applicable, assign_edges
 from kleene.pattern.expressions import Aggregate, Agrees, references, variables
 from kleene.pattern.links import key_of
 from kleene.pattern.nodes import ComponentKind, Pattern, components
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.recent import Recent
 from kleene.plan.check import check
 from kleene.plan.implied import implied_by_key
 from kleene.plan.physical import Absence, AutomatonPlan, Edge, Plan, Scan, SequencePlan, StatePlan
@@ -24,6 +25,8 @@ from kleene.plan.settings import Budget, ExecutorKind, Policy, Settings
 
 # Of lines with more alternatives than this, no trees are searched.
 _FEW = 16
+# Of queries of whose events nothing is known.
+_PLANS: Recent[Plan] = Recent()
 _PAIR = "a negated pair is looked for by trees only"
 
 
@@ -34,6 +37,12 @@ def plan_query(query: BoundQuery, settings: Settings | None = None, statistics: 
     """
     assert query.alternatives, "only patterns come here: `plan_of` plans every query"
     settings = settings or Settings()
+    if statistics is None:
+        return _PLANS.get(query, settings, lambda: _planned(query, settings, None))
+    return _planned(query, settings, statistics)
+
+
+def _planned(query: BoundQuery, settings: Settings, statistics: Statistics | None) -> Plan:
     known = statistics or Statistics()
     wanted = settings.executor
     not_linear = why_not(query)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kleene.pattern.expressions import Clause
 from kleene.pattern.links import key_of
 from kleene.pattern.query import BoundQuery
 from kleene.plan.implied import implied_by_key
@@ -26,14 +27,23 @@ def push_other_equivalences(plan: SequencePlan | AutomatonPlan, query: BoundQuer
 
 
 def with_key(plan: SequencePlan | AutomatonPlan, key: tuple[str, ...]) -> SequencePlan | AutomatonPlan:
-    absences: tuple[Absence, ...] = tuple(replace(absence, keyed=bool(key)) for absence in plan.absences)
+    absences = tuple(_by_key(absence, key) for absence in plan.absences)
     if isinstance(plan, SequencePlan):
         return replace(
             plan,
             key=key,
             absences=absences,
-            during=tuple(tuple(c for c in clauses if not implied_by_key(c, key)) for clauses in plan.during),
-            after=tuple(clause for clause in plan.after if not implied_by_key(clause, key)),
+            during=tuple(_unless_implied(clauses, key) for clauses in plan.during),
+            after=_unless_implied(plan.after, key),
         )
     implied = {clause for state in plan.states for clause in state.tests if implied_by_key(clause, key)}
     return replace(plan, key=key, absences=absences, states=tuple(state.without(implied) for state in plan.states))
+
+
+def _by_key(absence: Absence, key: tuple[str, ...]) -> Absence:
+    """A negated event is looked for among those of the match's key, whichever component it was compared with."""
+    return replace(absence, keyed=bool(key), conditions=_unless_implied(absence.conditions, key))
+
+
+def _unless_implied(clauses: tuple[Clause, ...], key: tuple[str, ...]) -> tuple[Clause, ...]:
+    return tuple(clause for clause in clauses if not implied_by_key(clause, key))

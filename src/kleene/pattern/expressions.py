@@ -222,3 +222,12 @@ def _references(node: Node) -> Iterator[Reference]:
 
 def variables(node: Node) -> set[str]:
     return {reference.variable for reference in references(node)}
+
+
+def equated(clause: Clause) -> tuple[Value, Value] | None:
+    """The two values that a clause says are equal; None for any other clause."""
+    match clause.literals:
+        case (Comparison("=", left, right),):
+            return left, right
+        case _:
+            return None

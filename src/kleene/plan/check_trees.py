@@ -21,6 +21,7 @@ from kleene.pattern.expressions import (
     Negative,
     Truth,
     Value,
+    equated,
     variables,
 )
 from kleene.pattern.gaps import negations
@@ -53,11 +54,12 @@ def check_tree(query: BoundQuery, plan: TreePlan) -> TreePlan:
     present = frozenset(variables_bound(plan.root))
     for node in walk(plan.root):
         _check_tests(node, present)
-        _check_sides(node, present)
+        _check_sides(node)
         _check_absences(node, present)
     _check_group_members(plan, present)
     _check_branches(plan.root, inside=False)
     _check_complete(query, plan)
+    _check_looked_up(plan)
     return plan
 
 
@@ -129,14 +131,33 @@ def _check_tests(node: Node, present: frozenset[str]) -> None:
         raise IllFormedPlan(f"the mask of `{node.scan.component.variable}` names another variable")
 
 
-def _check_sides(node: Node, present: frozenset[str]) -> None:
-    if not isinstance(node, JoinNode):
-        return
-    for clause in node.equalities:
-        named = sorted(variables(clause))
-        on_left = [name in variables_bound(node.left) for name in named]
-        if sorted(on_left) != [False, True] or not set(named) <= present:
-            raise IllFormedPlan(f"an equality is of one event on each side: {clause}")
+def _check_sides(node: Node) -> None:
+    if isinstance(node, JoinNode):
+        for clause in node.equalities:
+            _check_equality(clause, variables_bound(node.left), variables_bound(node.right))
+
+
+def _check_equality(clause: Clause, one: Iterable[str], other: Iterable[str]) -> None:
+    """What is looked up is one value of each side."""
+    named = [variables(value) for value in equated(clause) or ()]
+    ways = ((one, other), (other, one))
+    if (
+        not named
+        or not all(named)
+        or not any(all(names <= {*side} for names, side in zip(named, way, strict=False)) for way in ways)
+    ):
+        raise IllFormedPlan(f"an equality is of one value on each side: {clause}")
+
+
+def _check_looked_up(plan: TreePlan) -> None:
+    """Events of a negated class or a closure are looked up by conditions on one of them and on what is bound."""
+    bound = variables_bound(plan.root)
+    groups = (site for group in plan.groups for site in (group.site, *group.leaves))
+    for site in (*plan.absences, *groups):
+        for clause in site.equalities:
+            if clause not in site.conditions:
+                raise IllFormedPlan(f"`{site.name}` is looked up by what is no condition on it: {clause}")
+            _check_equality(clause, (site.scan.component.variable,), {*bound} - {site.scan.component.variable})
 
 
 def _check_absences(node: Node, present: frozenset[str]) -> None:

@@ -45,7 +45,9 @@ def _last_rows(plan: SequencePlan | AutomatonPlan, query: BoundQuery) -> Iterato
         yield "merging", "runs with the same future are one (SASE+ §5.2.2)" if plan.merges else "each run by itself"
     waits = any(absence.after == len(names) - 1 for absence in plan.absences)
     when = "when its window has closed" if waits else f"when its last event `{names[-1]}` has come"
-    yield "output", f"{OUTPUTS[query.output]}, {when}"
+    alone = len(query.alternatives) == 1 and query.output is OutputMode.ALL
+    in_order = alone and not waits and isinstance(plan, SequencePlan) and plan.writes_in_order(query)
+    yield "output", f"{OUTPUTS[query.output]}, {when}{'; nothing is sorted' if in_order else ''}"
 
 
 # Stacks ------------------------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class _Drawing:
 
     def _negating(self, side: Side, absence: Site) -> list[_Line]:
         own = _Line(f"{nseq_text(side, absence)}: {_chosen(absence.scans, absence.gap, self.plan.key)}")
-        return [own, *(_Line(f"   with {print_clause(clause)}") for clause in absence.conditions)]
+        return [own, *(_Line(f"   {text}") for text in site_tests(absence, "with"))]
 
 
 def _hung(blocks: Sequence[list[_Line]]) -> Iterator[_Line]:
@@ -184,19 +184,28 @@ def node_tests(node: Node, key: Sequence[str] = ()) -> Iterator[str]:
         case LeafNode(tests=tests) | UnionNode(tests=tests):
             yield from _tests("test", tests)
         case JoinNode(equalities=equalities, tests=tests):
-            looked_up = [*([", ".join(key)] if key else []), *map(print_clause, equalities)]
-            if looked_up:
-                yield f"lookup by {' and '.join(looked_up)}"
+            yield from _lookup([*([", ".join(key)] if key else []), *map(print_clause, equalities)])
             yield from _tests("test", tests)
-        case GroupNode(members=members, tests=tests):
-            yield from _tests("member", members)
+        case GroupNode(tests=tests):
+            yield from site_tests(node.site, "member")
             yield from _tests("test", tests)
         case NegNode(absence=absence):
-            yield from _tests("with", absence.conditions)
+            yield from site_tests(absence, "with")
+
+
+def site_tests(site: Site, word: str = "") -> Iterator[str]:
+    """How the events of a negated class or a closure are found, and what is tested of each."""
+    yield from _lookup(list(map(print_clause, site.equalities)))
+    yield from _tests(word, (clause for clause in site.conditions if clause not in site.equalities))
+
+
+def _lookup(values: Sequence[str]) -> Iterator[str]:
+    if values:
+        yield f"lookup by {' and '.join(values)}"
 
 
 def _tests(word: str, clauses: Iterable[Clause]) -> Iterator[str]:
-    return (f"{word} {print_clause(clause)}" for clause in clauses)
+    return (f"{word} {print_clause(clause)}".lstrip() for clause in clauses)
 
 
 def _leaf(scan: Scan) -> str:

@@ -9,7 +9,7 @@ from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.printing import print_clause
 from kleene.plan.explain import REFERENCE, pattern_text
 from kleene.plan.explain_lines import AUTOMATON, STACKS, classes_text, leaving, variables_of
-from kleene.plan.explain_trees import TREE, node_tests, node_text, nseq_text
+from kleene.plan.explain_trees import TREE, node_tests, node_text, nseq_text, site_tests
 from kleene.plan.physical import AutomatonPlan, Plan, ReferencePlan, SequencePlan
 from kleene.plan.trees import Alternative, JoinNode, LeafNode, Node, TreePlan, children
 
@@ -104,7 +104,7 @@ def _below(node: Node, name: str, prefix: str, key: tuple[str, ...]) -> Iterator
             scan = absence.scan
             yield f"{name}_n{number}[{label([f'no {scan.component.variable}', classes_text(scan.component)])}]"
             yield arrow(f"{prefix}start", f"{name}_n{number}", printed(scan.mask))
-            tests = [nseq_text(side, absence), *printed(absence.conditions)]
+            tests = [nseq_text(side, absence), *site_tests(absence)]
             yield arrow(f"{name}_n{number}", name, tests, "-.->")
     for number, child in enumerate(children(node)):
         yield from _below(child, f"{name}_{number}", prefix, key)

@@ -65,6 +65,16 @@ class SequencePlan:
         """Whether an event before a match can forbid it."""
         return any(absence.after < 0 for absence in self.absences)
 
+    def writes_in_order(self, query: BoundQuery) -> bool:
+        """Whether what one event completes is written in the order of results, so that nothing is sorted.
+
+        For that nothing but windows and time decides, and time must have one direction: of events that last, a later
+        one may have begun earlier, and positions of different partitions say nothing about each other.
+        """
+        free = not self.after and not any(self.during)
+        one_time = query.schema.start is None and (not query.counts_events or self.key == query.partition)
+        return free and one_time and (query.window is None or self.window_in_construction)
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:

@@ -103,6 +103,12 @@ class Settings:
     # Where it can be run so, whatever another executor would cost.
     executor: ExecutorKind | None = None
     adapting: Adapting = Adapting()
+    # How many cores a run over a table in this process may use; None: all. What it gives does not depend on it.
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise ValueError("`threads` must be at least 1")
 
     def uses(self, rule: str) -> bool:
         return rule not in self.without

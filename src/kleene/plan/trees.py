@@ -46,11 +46,13 @@ class Site:
 
     conditions   what must hold of one of its events and of the match: for the match to be forbidden, or for the event
                  to be a member
+    equalities   those of the conditions by which its events are looked up: a value of the event equals one of the match
     """
 
     scan: Scan
     gap: Gap
     conditions: tuple[Clause, ...] = ()
+    equalities: tuple[Clause, ...] = ()
 
     @property
     def scans(self) -> tuple[Scan, ...]:
@@ -81,7 +83,7 @@ class JoinNode:
     kind: Join
     left: Node
     right: Node
-    # Equalities of one attribute on the left and one on the right, by hash lookup (§5.2.2).
+    # Equalities of a value of the left with one of the right, by hash lookup (§5.2.2).
     equalities: tuple[Clause, ...] = ()
     tests: tuple[Clause, ...] = ()
     # NSEQ (Algorithm 2): what is negated between the two sides, tested as a bound on time beside one of them.
@@ -109,10 +111,12 @@ class GroupNode:
     tests: tuple[Clause, ...] = ()
     # The closures that follow it side by side: it takes only members that leave each of them the fewest it needs.
     leaves: tuple[Site, ...] = ()
+    # Those of what a member must satisfy by which members are looked up.
+    equalities: tuple[Clause, ...] = ()
 
     @property
     def site(self) -> Site:
-        return Site(self.scan, self.gap, self.members)
+        return Site(self.scan, self.gap, self.members, self.equalities)
 
 
 @dataclass(frozen=True, slots=True)

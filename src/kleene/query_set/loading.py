@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kleene.composition.graph_run import GraphRun
 from kleene.composition.query_graph import QueryGraph
+from kleene.engine.intake.strings import string_codes
 from kleene.engine.query_sets.coming import PendingQueries, Refusals
 from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.shared_queries import FEW_QUERIES, SharedQueries, SharedTemplate
@@ -167,8 +168,10 @@ class LoadedQueries:
         for place, (name, kind) in enumerate(template.template.parameters):
             values: list[Any] = [row[place] for row in rows]
             if kind is ValueType.STRING:
-                values = [self.shared.values.strings.code(value) for value in values]
-            columns[name] = np.array(values, np.float64 if kind is ValueType.FLOAT else np.int64)
+                with uncompiled_if_few(len(rows), FEW_QUERIES, SharedPlan):
+                    columns[name] = self.shared.values.strings.codes(values)
+            else:
+                columns[name] = np.array(values, np.float64 if kind is ValueType.FLOAT else np.int64)
         return columns
 
     # Those that run by themselves
@@ -274,11 +277,8 @@ class LoadedQueries:
     def _parameter(self, column: pa.ChunkedArray, kind: ValueType) -> np.ndarray:
         """[row]: the values of a parameter."""
         if kind is ValueType.STRING:
-            encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
-            codes = np.array(
-                [self.shared.values.strings.code(text) for text in encoded.dictionary.to_pylist()], np.int64
-            )
-            return codes[to_numpy(encoded.indices)] if len(codes) else np.zeros(0, np.int64)
+            with uncompiled_if_few(len(column), FEW_QUERIES, SharedPlan):
+                return string_codes(column.cast(pa.string()).combine_chunks(), self.shared.values.strings)[0]
         return to_numpy(column.cast(pa.float64() if kind is ValueType.FLOAT else pa.int64()))
 
     def _put(

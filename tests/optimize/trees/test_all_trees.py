@@ -232,8 +232,9 @@ def test_the_default_is_left_deep_with_all_as_low_as_it_may_stand(pattern: str, 
 
 
 def parts_of(text: str) -> Parts:
-    (option,) = options(bound(text))
-    return all_parts(option, ())[option.pattern]
+    query = bound(text)
+    (option,) = options(query)
+    return all_parts(option, (), query.schema)[option.pattern]
 
 
 @pytest.mark.parametrize(

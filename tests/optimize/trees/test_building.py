@@ -94,9 +94,16 @@ def listed(clauses: tuple[Clause, ...], marks: str = "{}") -> str:
         ("A a & B b WHERE a.x = b.x", "(a & b)[a.x = b.x]"),
         ("A a ; B b WHERE a.x = b.y", "(a ; b)[a.x = b.y]"),
         ("A a ; B b WHERE a.d = b.d", "(a ; b){a.d = b.d}"),
-        ("A a ; B b WHERE a.x = b.x + 1", "(a ; b){a.x = b.x + 1}"),
+        ("A a ; B b WHERE a.x = b.x + 1", "(a ; b)[a.x = b.x + 1]"),
+        ("A a ; B b WHERE a.x % 10 = b.x - b.y", "(a ; b)[a.x % 10 = b.x - b.y]"),
+        ("A a ; B b WHERE a.x - b.x = 1", "(a ; b){a.x - b.x = 1}"),
+        ("A a ; B b WHERE a.x - b.x = b.y", "(a ; b){a.x - b.x = b.y}"),
+        ("A a ; B b ; C c WHERE a.x + b.x = c.x", "((a ; b) ; c)[a.x + b.x = c.x]"),
+        # Each side of the equality must be on one side of the join.
+        ("A a ; B b ; C c WHERE a.x = b.x + c.x", "((a ; b) ; c){a.x = b.x + c.x}"),
         ("A a ; B b WHERE a.x = b.x OR a.s = b.s", "(a ; b){a.x = b.x OR a.s = b.s}"),
-        ("A+ a[] ; B b WHERE a[1].x = b.x", "(a ; b){a[1].x = b.x}"),
+        ("A+ a[] ; B b WHERE a[1].x = b.x", "(a ; b)[a[1].x = b.x]"),
+        ("A+ a[] ; B b WHERE sum(a[..].x) = b.x", "(a ; b){sum(a.x) = b.x}"),
         ("(A a | B b) ; C c WHERE a.x = c.x", "((a | b) ; c){a.x = c.x}"),
         # In a branch both sides of a join are always there.
         ("((A a ; B b) | C c) ; D d WHERE a.x = b.x", "(((a ; b)[a.x = b.x] | c) ; d)"),
@@ -344,7 +351,7 @@ SPOILING: dict[str, tuple[str, Callable[[TreePlan], TreePlan]]] = {
         lambda plan: with_lower(plan, replace(lower(plan), tests=(*lower(plan).tests, *upper(plan).equalities))),
     ),
     "an equality is of one side": (
-        "one event on each side",
+        "one value on each side",
         lambda plan: with_upper(plan, replace(upper(plan), equalities=lower(plan).tests)),
     ),
     "NSEQ looks on the wrong side": ("not known there", lambda plan: moved_to(plan, Side.LEFT)),
@@ -371,6 +378,10 @@ SPOILING: dict[str, tuple[str, Callable[[TreePlan], TreePlan]]] = {
         lambda plan: with_lower(
             plan, replace(lower(plan), pushed=((Side.RIGHT, replace(lower(plan).pushed[0][1], conditions=())),))
         ),
+    ),
+    "a member is looked up by what it need not equal": (
+        "no condition on it",
+        lambda plan: replace(plan, root=replace(group(plan), equalities=upper(plan).equalities)),
     ),
     "both sides bind one variable": (
         "single and Kleene components",

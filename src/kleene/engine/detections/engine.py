@@ -128,7 +128,11 @@ class DetectionEngine(AlgebraEngine):
         rows, steps, held = None, np.zeros(0, np.int64), []
         if network is not None:
             needed = network.rows_needed
-            rows, steps, held = network.events.rows.take(needed), network.events.steps[needed], network.held(needed)
+            rows, steps, held = (
+                network.events.rows.take(needed).table,
+                network.events.steps[needed],
+                network.held(needed),
+            )
         state = DetectionSnapshot(
             self.query.digest, meaning, arrivals.watermark, arrivals.rows, arrivals.waiting, rows, steps, held
         )

@@ -12,19 +12,18 @@ from kleene.algebra.detections import FIRST_MOMENT, LAST_MOMENT
 from kleene.algebra.eql_query import BoundEqlQuery
 from kleene.engine.intake.columns import ColumnStore, column_layout
 from kleene.engine.intake.masks import mask, members
-from kleene.engine.intake.row_types import row_types
+from kleene.engine.intake.row_types import RowTypes, row_types
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.intake.timeline import canonical_order, order_of
-from kleene.engine.output.gathering import taken_rows
 from kleene.engine.output.ordering import Spans
-from kleene.engine.state.chunked_rows import ChunkedRows
+from kleene.engine.state.event_rows import ChunkedRows, EventRows
 from kleene.engine.state.growing import Growing
 from kleene.engine.state.sizes import row_bytes
 from kleene.engine.streams.intake import Points
 from kleene.kernels.detections import EventPoints
 from kleene.kernels.expression import EventColumns, Ints
-from kleene.kernels.keys import places_of
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
+from kleene.kernels.scanning import places_of
 from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component
 from kleene.pattern.types import ValueType
@@ -71,7 +70,7 @@ class HeldEvents:
         self._names = _names(query)
         self._rows = ChunkedRows(columns)
         self.size = 0
-        nothing = ColumnStore.from_table(self._rows.table, self._names, query.schema, strings).events
+        nothing = ColumnStore.from_table(self._rows.rows, self._names, query.schema, strings).events
         absent = [np.zeros((len(array), 1), array.dtype) for array in nothing]
         absent[2][:] = NULL
         # With an event before the first one that has no values.
@@ -93,11 +92,11 @@ class HeldEvents:
         """A store without columns: what results compute, they read from the rows."""
         nothing = np.zeros((0, 0))
         columns = EventColumns(nothing.astype(np.int64), nothing, nothing.astype(np.uint8))
-        return ColumnStore({}, columns, np.zeros(0, np.int64))
+        return ColumnStore({}, columns, RowTypes((), np.zeros(0, np.int32)))
 
     @property
-    def rows(self) -> pa.Table:
-        return self._rows.table
+    def rows(self) -> EventRows:
+        return self._rows.rows
 
     @property
     def spans(self) -> Spans:
@@ -118,21 +117,21 @@ class HeldEvents:
         """Hold the events of a table that are of the types of the query."""
         schema = self._query.schema
         order = order_of(table, schema)
-        names, codes = row_types(table, schema)
-        wanted = np.array([name in self._query.types for name in names], np.bool_)
-        useful = places_of(codes if order.rows is None else codes[order.rows], wanted)
+        types = row_types(table, schema)
+        wanted = types.which(self._query.types.__contains__)
+        useful = places_of(types.codes if order.rows is None else types.take(order.rows).codes, wanted)
         chosen, numbers = order.of(None if len(useful) == table.num_rows else useful)
-        rows, steps = table if chosen is None else taken_rows(table, chosen), numbers["step"]
+        rows, steps = EventRows(table, chosen), numbers["step"]
         if order.step is not None:
             compared = set(self._query.columns_compared(rows.column_names)) - schema.unordered
             canonical = canonical_order(rows, numbers["start"], steps, schema, compared)
             if canonical is not None:
-                rows, steps = taken_rows(rows, canonical), steps[canonical]
+                rows, steps = rows.take(canonical), steps[canonical]
         member = self._append(rows, steps + self._next_step, sources)
         self._next_step += order.steps
         return NewEvents(rows.num_rows, member)
 
-    def _append(self, rows: pa.Table, steps: Ints, sources: Sequence[Source]) -> dict[Component, Ints]:
+    def _append(self, rows: EventRows, steps: Ints, sources: Sequence[Source]) -> dict[Component, Ints]:
         store = ColumnStore.from_table(rows, self._names, self._query.schema, self._strings)
         flags = [members(component, store, self._strings) for component, _ in sources]
         # In EQL a comparison with what an event lacks is false, as with NULL.
@@ -154,13 +153,13 @@ class HeldEvents:
         for array, part in zip(self._points, of_ends, strict=True):
             array.append(part)
         self._steps.append(steps)
-        self._rows.append(rows)
+        self._rows.append(rows.kept())
         self.size += rows.num_rows
         return member
 
     def restore(self, rows: pa.Table, steps: Ints) -> None:
         """Hold the events of a snapshot."""
-        self._append(rows, steps, ())
+        self._append(EventRows(rows), steps, ())
         self._next_step = int(steps[-1]) + 1 if len(steps) else 0
 
     @property
@@ -173,7 +172,8 @@ class HeldEvents:
 
     def bytes_of(self, rows: Ints) -> int:
         """The bytes of some events as rows."""
-        return row_bytes(self.rows, rows)
+        some = self.rows.take(rows)
+        return row_bytes(some.base, some.places)
 
     @property
     def steps(self) -> Ints:

@@ -225,7 +225,7 @@ class DetectionNetwork:
         # Keys and strings of events that are gone go, too.
         new = DetectionNetwork(self.plan, self._columns)
         new.restore(
-            self.events.rows.take(needed) if len(needed) else self.events.rows.slice(0, 0),
+            self.events.rows.take(needed).table,
             self.events.steps[needed],
             self.held(needed),
         )

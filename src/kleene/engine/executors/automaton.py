@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.codegen.aggregates import compile_aggregates
-from kleene.codegen.expression import compile_clauses
 from kleene.engine.executors.computation_state import computation_state
 from kleene.engine.executors.contract import CompletedRuns, Completions, Executor, ExecutorContext, Resumed
 from kleene.engine.executors.drops import Drop, Drops
-from kleene.engine.executors.linking import groups, link
+from kleene.engine.executors.linking import groups
 from kleene.engine.executors.machine import FIRST_ROOM, machine_of, no_runs
-from kleene.engine.executors.negation import CandidateMatches, NegatedEvents, equal_values
+from kleene.engine.executors.negation import CandidateMatches, NegatedEvents
 from kleene.engine.executors.windows import Closing
 from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
@@ -27,7 +26,7 @@ from kleene.kernels import runs as kernel
 from kleene.kernels.aggregates import accumulate_rows
 from kleene.kernels.automaton import advance
 from kleene.kernels.deaths import purge
-from kleene.kernels.expression import EventColumns, EventTest, Groups, Ints, ProgramScope, room
+from kleene.kernels.expression import EventColumns, Groups, Ints, ProgramScope
 from kleene.kernels.negation import OPEN
 from kleene.kernels.timeline import EventBits, Timeline
 from kleene.pattern.nodes import ComponentKind
@@ -35,6 +34,8 @@ from kleene.plan.costs import Measured
 from kleene.plan.physical import Absence, AutomatonPlan, StatePlan
 
 Flags = npt.NDArray[np.bool_]
+# By how much of its size room grows at once; memory that is never written to is never taken.
+_MOST_AHEAD = 7.0
 _NO_EVENTS = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float64), np.zeros((0, 0), np.uint8)
 
 
@@ -118,7 +119,7 @@ class AutomatonExecutor(Executor):
             if status == kernel.TOO_MANY_RUNS:
                 self._fewer_runs(store, at, time)
             else:
-                self._grow(2 * int(self._runs.live[time.keys[at]]) + 2)
+                self._grow(2 * int(self._runs.live[time.keys[at]]) + 2, share=(end - at) / max(1, at - begin))
         completed = self._runs.completed[: self._runs.sizes[kernel.COMPLETED]].astype(np.int64)
         self._runs.sizes[kernel.COMPLETED] = 0
         self._pending = np.concatenate([self._pending, completed])
@@ -140,11 +141,18 @@ class AutomatonExecutor(Executor):
             below=with_room(runs.below, instances),
         )
 
-    def _grow(self, more: int) -> None:
-        """Reserve room for `more` further nodes and links."""
+    def _grow(self, more: int, share: float) -> None:
+        """Reserve room for `more` further nodes and links, and for those that the rest of a batch will make.
+
+        share   the events still to come by those that were taken in, of this batch
+        """
         runs = self._runs
-        nodes, links = int(runs.sizes[kernel.NODES]) + more + 1, int(runs.sizes[kernel.LINKS]) + more + 1
-        completed = int(runs.sizes[kernel.COMPLETED]) + more + 1
+
+        def room(pool: int) -> int:
+            used = int(runs.sizes[pool])
+            return used + max(more + 1, int(used * min(share, _MOST_AHEAD)))
+
+        nodes, links, completed = room(kernel.NODES), room(kernel.LINKS), room(kernel.COMPLETED)
         grown = {name: with_room(getattr(runs, name), nodes) for name in ("nodes", "slots", "total")}
         grown["links"] = with_room(runs.links, links)
         tallies = int(runs.sizes[kernel.TALLIES]) + more * 2 * (int(runs.sizes[kernel.LONGEST]) + 1) + 1
@@ -226,11 +234,7 @@ class AutomatonExecutor(Executor):
         return absence.after == len(self.plan.states) - 1
 
     def _negated_events(self, absence: Absence) -> NegatedEvents:
-        layout = self._state.layout
-        program = compile_clauses(absence.conditions, layout)
-        test, stack = EventTest(link(program, self._strings), kernel.NEGATED), room(program.depth + 1)
-        equalities = equal_values(absence.conditions, absence.scan.component.variable, layout)
-        return NegatedEvents(test, stack, equalities, keyed=absence.keyed)
+        return NegatedEvents(absence, self._state.layout, kernel.NEGATED, self._strings)
 
     def _suspects(self, nodes: Ints, time: Timeline) -> CandidateMatches:
         runs = self._runs

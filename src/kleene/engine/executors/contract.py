@@ -58,6 +58,10 @@ class CompletedRuns:
     graph: AutomatonExecutor
     nodes: Ints
 
+    def ending(self, ends: Ints, since: int) -> CompletedRuns:
+        """Those that end at a time or later, given when events end."""
+        return CompletedRuns(self.graph, self.nodes[ends[self.graph.event(self.nodes)] >= since])
+
 
 @dataclass(frozen=True, eq=False)
 class Completions:

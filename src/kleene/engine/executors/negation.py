@@ -8,17 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kleene.engine.executors.equal_values import are_comparable, equal_numbers
+from kleene.codegen.expression import compile_clauses
+from kleene.engine.executors.equal_values import Bound, ComparedValue, ValueEquality
+from kleene.engine.executors.linking import link
 from kleene.engine.executors.windows import within
+from kleene.engine.intake.strings import StringPool
 from kleene.engine.state.growing import Growing
-from kleene.kernels.expression import EventColumns, EventTest, Groups, Ints, ProgramScope, Stack, Texts
+from kleene.kernels.expression import EventColumns, EventTest, Groups, Ints, ProgramScope, Texts, room
 from kleene.kernels.negation import EventsByKey, Gaps, forbidden
-from kleene.kernels.opcodes import MISSING
 from kleene.kernels.timeline import Timeline, shifted
 from kleene.pattern.clock import Window
-from kleene.pattern.expressions import Attribute, Clause, Comparison, Which
-from kleene.pattern.types import ValueType
-from kleene.plan.layout import Column, Layout
+from kleene.pattern.expressions import Attribute, Clause, Reference, Which, equated, references
+from kleene.plan.layout import Layout
+from kleene.plan.physical import Absence
 
 Flags = npt.NDArray[np.bool_]
 # Negated events are divided by value where so many of them are in the gap of a match, on average; so many matches tell.
@@ -40,47 +42,18 @@ class CandidateMatches:
     last: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class EqualValue:
-    """A condition on a negated event that one of its values equals one of the match."""
-
-    negated: Column
-    # The value of the match: of which slot of its bindings.
-    slot: int
-    of_match: Column
-
-    @property
-    def columns(self) -> tuple[Column, Column]:
-        return self.negated, self.of_match
-
-    @property
-    def as_real(self) -> bool:
-        return any(column.type is ValueType.FLOAT for column in self.columns)
-
-
-def equal_values(conditions: Sequence[Clause], variable: str, layout: Layout) -> list[EqualValue]:
-    """The conditions on a negated variable by which its events can be looked up."""
-    equalities = []
-    for clause in conditions:
-        match clause.literals:
-            case (Comparison("=", Attribute() as one, Attribute() as other),):
-                own, theirs = (one, other) if one.variable == variable else (other, one)
-            case _:
-                continue
-        slot = layout.identifiers.get((theirs.variable, theirs.which))
-        if own.variable != variable or own.which is not Which.SINGLE or theirs.variable == variable or slot is None:
-            continue
-        columns = layout.columns[own.attribute], layout.columns[theirs.attribute]
-        if are_comparable(*columns):
-            equalities.append(EqualValue(columns[0], slot, columns[1]))
-    return equalities
-
-
 class NegatedEvents:
-    """Events of one negated class, in order."""
+    """Events of one negated class, in order.
 
-    def __init__(self, test: EventTest, stack: Stack, equalities: Sequence[EqualValue], *, keyed: bool) -> None:
-        self._test, self._stack, self._equalities, self._keyed = test, stack, equalities, keyed
+    layout   where its conditions find the events of a match
+    slot     where they find the negated event
+    """
+
+    def __init__(self, absence: Absence, layout: Layout, slot: int, strings: StringPool) -> None:
+        program = compile_clauses(absence.conditions, layout)
+        self._test, self._stack = EventTest(link(program, strings), slot), room(program.depth + 1)
+        self._identifiers, self._keyed = layout.identifiers, absence.keyed
+        self._equalities = equal_values(absence.conditions, absence.scan.component.variable, layout, strings)
         self._events = Growing(np.zeros(0, np.int64))
 
     def append(self, events: Ints) -> None:
@@ -110,7 +83,9 @@ class NegatedEvents:
             match_keys, of_key = time.keys[suspects.first], time.keys[others]
         by_value = bool(self._equalities) and _in_a_gap(others, suspects, window, time) >= _MANY
         for equality in self._equalities if by_value else ():
-            match_keys, of_key, keys = _divided(equality, match_keys, of_key, suspects.bindings, others, events)
+            own = equality.own, lambda _: others
+            bound = equality.other, lambda each: suspects.bindings[:, self._identifiers[each]]
+            match_keys, of_key, keys = _divided(own, bound, match_keys, of_key, events, texts)
         begin = np.array([0, len(others)], np.int64)
         if self._keyed or by_value:
             others, of_key = others[of_key >= 0], of_key[of_key >= 0]
@@ -139,24 +114,24 @@ def _in_a_gap(others: Ints, suspects: CandidateMatches, window: Window | None, t
 
 
 def _divided(
-    equality: EqualValue, match_keys: Ints, of_key: Ints, bindings: Ints, others: Ints, events: EventColumns
+    negated: tuple[ComparedValue, Bound],
+    matched: tuple[ComparedValue, Bound],
+    match_keys: Ints,
+    of_key: Ints,
+    events: EventColumns,
+    texts: Texts,
 ) -> tuple[Ints, Ints, int]:
     """Keys of matches and of negated events that are equal only where these values are, too; and how many there are.
 
     What has no value equals nothing. What an event lacks equals everything: then nothing is divided.
     """
-    bound = bindings[:, equality.slot]
-    lacking = int(bound.min()) < 0 or any(
-        (events.states[column.index, rows] == MISSING).any()
-        for column, rows in zip(equality.columns, (others, bound), strict=True)
-    )
-    if lacking:
+    if any(value.is_lacking(bound, events) for value, bound in (negated, matched)):
         return match_keys, of_key, int(max(match_keys.max(), of_key.max())) + 1
-    values, none = equal_numbers(equality.negated, events, others, as_real=equality.as_real)
+    values, none = negated[0].numbers(negated[1], events, texts)
     known, places = np.unique(values, return_inverse=True)
-    of_match, unequal = equal_numbers(equality.of_match, events, bound, as_real=equality.as_real)
+    of_match, unequal = matched[0].numbers(matched[1], events, texts)
     found = np.minimum(np.searchsorted(known, of_match), len(known) - 1)
-    unequal |= known[found] != of_match
+    unequal = unequal | (known[found] != of_match)
     # The pairs of a key and a value that negated events have.
     pairs = np.where(none | (of_key < 0), -1, of_key * len(known) + places)
     wanted = np.where(unequal | (match_keys < 0), -1, match_keys * len(known) + found)
@@ -165,3 +140,26 @@ def _divided(
     match_keys = np.where((keys[match_keys] == wanted) & (wanted >= 0), match_keys, -1)
     of_key = np.where(pairs >= 0, of_key, -1)
     return match_keys, of_key, len(keys)
+
+
+def equal_values(
+    conditions: Sequence[Clause], variable: str, layout: Layout, strings: StringPool
+) -> list[ValueEquality]:
+    """The conditions on a negated variable that equate a value of its event with one of the match."""
+    equalities = []
+    for clause in conditions:
+        sides = [references(side) for side in equated(clause) or ()]
+        own = [
+            named for named in sides if {(each.variable, _which(each)) for each in named} == {(variable, Which.SINGLE)}
+        ]
+        theirs = [named for named in sides if named and variable not in {each.variable for each in named}]
+        known = all((each.variable, _which(each)) in layout.identifiers for named in theirs for each in named)
+        if len(own) == len(theirs) == 1 and known:
+            equality = ValueEquality.of(clause, {variable}, layout.columns, strings)
+            equalities += [] if equality is None else [equality]
+    return equalities
+
+
+def _which(reference: Reference) -> Which | None:
+    """Which event an attribute is of; None of an aggregate, which is of several."""
+    return reference.which if isinstance(reference, Attribute) else None

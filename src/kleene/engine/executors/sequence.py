@@ -9,19 +9,19 @@ import numpy.typing as npt
 
 from kleene.codegen.expression import compile_clauses
 from kleene.engine.executors.contract import Completions, Executor, ExecutorContext
-from kleene.engine.executors.linking import groups, link
-from kleene.engine.executors.negation import CandidateMatches, NegatedEvents, equal_values
+from kleene.engine.executors.linking import groups
+from kleene.engine.executors.negation import CandidateMatches, NegatedEvents
 from kleene.engine.executors.programs import depth_of, joined
 from kleene.engine.executors.windows import Closing, within
 from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
-from kleene.engine.output.matches import Matches
+from kleene.engine.output.matches import ColumnarMatches
 from kleene.engine.state.growing import with_room
 from kleene.engine.state.memory import empty
 from kleene.engine.state.statistics import ComponentCounts
 from kleene.engine.state.store import EventStore
 from kleene.kernels import sequence as kernel
-from kleene.kernels.expression import EventTest, Ints, ProgramScope, room
+from kleene.kernels.expression import ProgramScope, room
 from kleene.kernels.negation import OPEN
 from kleene.kernels.timeline import EventBits, Timeline
 from kleene.pattern.expressions import Which
@@ -51,22 +51,29 @@ class SequenceExecutor(Executor):
             context.accounts.matches_per_event,
         )
         self._room = room(depth_of(programs))
+        self._in_order = plan.writes_in_order(query)
         self._groups = groups(1, 1)
         nothing = np.zeros(0, np.int32)
         self._stacks = kernel.Stacks(
             nothing,
             nothing.copy(),
             nothing.copy(),
-            np.full((1, length), -1, np.int32),
+            np.full((1, length, kernel.TOP), -1, np.int64),
             np.zeros(1, np.int64),
             np.zeros((length, kernel.COUNTERS), np.int64),
+        )
+        places = max(length - 1, 1)
+        self._candidates = kernel.Candidates(
+            np.zeros((length - 1, 0), np.int32), np.zeros(places, np.int64), np.zeros(places, np.int64)
+        )
+        # Sequences that are still to be given, or whose end is still to be decided.
+        self._pending = kernel.Sequences(
+            np.zeros((length, 0), np.int32), np.zeros(1, np.int64), np.empty(length, np.int32)
         )
         self._negated = [self._negated_events(absence) for absence in plan.absences]
         self._seen = np.zeros((2, length), np.int64)
         self._stopped = 0
         self._constructed = 0
-        # Sequences that are still to be given, or whose end is still to be decided.
-        self._pending = [np.zeros((0, length), np.int32)]
         names = [component.variable for component in query.positives]
         self._variables = np.array([names.index(scan.component.variable) for scan in plan.scans], np.uint8)
 
@@ -86,10 +93,7 @@ class SequenceExecutor(Executor):
 
     def _negated_events(self, absence: Absence) -> NegatedEvents:
         variable = absence.scan.component.variable
-        layout, length = self._layout(variable), len(self.plan.scans)
-        program = compile_clauses(absence.conditions, layout)
-        test, stack = EventTest(link(program, self._strings), length + 1), room(program.depth + 1)
-        return NegatedEvents(test, stack, equal_values(absence.conditions, variable, layout), keyed=absence.keyed)
+        return NegatedEvents(absence, self._layout(variable), len(self.plan.scans) + 1, self._strings)
 
     # Events
 
@@ -102,53 +106,60 @@ class SequenceExecutor(Executor):
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
         """Take in the store's events from `begin` on, as many as there are bits; `keys` is the number of partitions."""
-        length, end = len(self.plan.scans), begin + len(bits.begins)
+        end, before = begin + len(bits.begins), int(self._pending.number[0])
         for place, negated in enumerate(self._negated):
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
-        self._make_room(bits.begins, keys)
+        self._stacks = self._stacks._replace(top=with_room(self._stacks.top, keys, -1))
         event_bits = EventBits(begin, bits.begins, bits.takes, bits.absents)
-        bindings = np.full((1, length + 2), -1, np.int64)
-        scope = ProgramScope(store.events, self._strings.arrays(), bindings, self._groups, self._room)
-        out = kernel.Sequences(
-            empty((max(1024, len(bits.begins) // 4), length), np.int32),
-            np.zeros(1, np.int64),
-            np.empty(length, np.int32),
-        )
         at = begin
         while True:
-            at = kernel.construct(at, end, event_bits, time, self._sequence, scope, self._stacks, out)
+            at = self._construct(store, at, end, event_bits, time)
             if at == end:
                 break
-            if len(out.events) - out.number[0] > self._sequence.most:
-                self._accounts.too_many_matches(store, at)
-            out = out._replace(events=with_room(out.events, 2 * len(out.events)))
-        self._pending.append(out.events[: out.number[0]])
-        self._constructed += int(out.number[0])
+            self._make_room(store, at, end)
+        self._constructed += int(self._pending.number[0]) - before
 
-    def _make_room(self, bits: Ints, keys: int) -> None:
-        """Reserve room for every instance that the events can make."""
+    def _construct(self, store: EventStore, at: int, end: int, bits: EventBits, time: Timeline) -> int:
+        """Take in events; the first for which there is no room, or `end`."""
+        if self._in_order:
+            return kernel.construct_in_order(
+                at, end, bits, time, self._sequence, self._candidates, self._stacks, self._pending
+            )
+        bindings = np.full((1, len(self.plan.scans) + 2), -1, np.int64)
+        scope = ProgramScope(store.events, self._strings.arrays(), bindings, self._groups, self._room)
+        return kernel.construct(at, end, bits, time, self._sequence, scope, self._stacks, self._pending)
+
+    def _make_room(self, store: EventStore, at: int, end: int) -> None:
+        """Reserve room for the instances of an event, and for the sequences that it completes."""
         length = len(self.plan.scans)
-        needed = int(self._stacks.size[0])
-        for place in range(length - 1):
-            needed += int(np.count_nonzero((bits >> place) & 1))
         event, below, recent, top, size, counts = self._stacks
-        self._stacks = kernel.Stacks(
-            with_room(event, needed),
-            with_room(below, needed),
-            with_room(recent, needed),
-            with_room(top, keys, -1),
-            size,
-            counts,
-        )
+        if size[0] + length - 1 > len(event):
+            # Most events are of one place; memory that is never written to is never taken.
+            needed = int(size[0]) + length - 1 + end - at
+            self._stacks = kernel.Stacks(
+                with_room(event, needed), with_room(below, needed), with_room(recent, needed), top, size, counts
+            )
+            if self._in_order:
+                capacity = len(self._stacks.event)
+                self._candidates = self._candidates._replace(events=empty((length - 1, capacity), np.int32))
+            return
+        sequences = self._pending.events
+        if sequences.shape[1] - self._pending.number[0] > self._sequence.most:
+            self._accounts.too_many_matches(store, at)
+        wider = empty((length, max(1024, end - at, 2 * sequences.shape[1])), np.int32)
+        wider[:, : self._pending.number[0]] = sequences[:, : self._pending.number[0]]
+        self._pending = self._pending._replace(events=wider)
 
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
-        parts = [part for part in self._pending if len(part)] or self._pending[:1]
-        sequences = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        buffer, size = self._pending.events, int(self._pending.number[0])
+        sequences = buffer[:, :size]
+        undecided = np.zeros((len(buffer), 0), np.int32)
         if self.plan.has_negated_end:
-            closed = closing.closed(sequences[:, 0].astype(np.int64))
-            sequences, self._pending = sequences[closed], [sequences[~closed]]
-        else:
-            self._pending = [sequences[:0]]
+            closed = closing.closed(sequences[0].astype(np.int64))
+            sequences, undecided = sequences[:, closed], sequences[:, ~closed]
+        self._pending = self._pending._replace(events=undecided, number=np.array([undecided.shape[1]], np.int64))
+        if not self.plan.absences:
+            return Completions(ColumnarMatches(buffer, self._variables, size, follows=True))
         for absence, negated in zip(self.plan.absences, self._negated, strict=True):
             survivors = ~negated.forbid(
                 self._suspects(sequences, absence, time),
@@ -159,15 +170,15 @@ class SequenceExecutor(Executor):
                 self._strings.arrays(),
             )
             self._stopped += len(survivors) - int(np.count_nonzero(survivors))
-            sequences = sequences[survivors]
-        return Completions(Matches.of_rows(sequences, self._variables))
+            sequences = sequences[:, survivors]
+        return Completions(ColumnarMatches(sequences, self._variables, follows=True))
 
     def _suspects(self, sequences: npt.NDArray[np.int32], absence: Absence, time: Timeline) -> CandidateMatches:
-        length = sequences.shape[1]
-        bindings = np.full((len(sequences), length + 2), -1, np.int64)
-        bindings[:, :length] = sequences
+        length, number = sequences.shape
+        bindings = np.full((number, length + 2), -1, np.int64)
+        bindings[:, :length] = sequences.T
         at_end = absence.after == length - 1
-        nothing = np.zeros(len(sequences), np.int64)
+        nothing = np.zeros(number, np.int64)
         floors = nothing - 1 if absence.after < 0 else time.rights[bindings[:, absence.after]]
         ceilings = nothing + OPEN if at_end else time.lefts[bindings[:, absence.after + 1]]
         first, last = np.ascontiguousarray(bindings[:, 0]), np.ascontiguousarray(bindings[:, length - 1])
@@ -216,11 +227,15 @@ class SequenceExecutor(Executor):
     @property
     def nbytes(self) -> int:
         negated = sum(events.nbytes for events in self._negated)
-        pending = sum(int(part.nbytes) for part in self._pending)
-        return sum(int(array.nbytes) for array in self._stacks) + pending + negated
+        return sum(int(array.nbytes) for array in self._stacks) + self._pending_bytes + negated
+
+    @property
+    def _pending_bytes(self) -> int:
+        sequences = self._pending.events
+        return int(self._pending.number[0] * sequences.shape[0] * sequences.itemsize)
 
     def open_bytes(self, closing: Closing, time: Timeline) -> int:
         """Bytes of the instances of open windows, and of the sequences that are still undecided."""
         stacks = self._stacks
         each = sum(array.dtype.itemsize for array in (stacks.event, stacks.below, stacks.recent))
-        return self.open_runs(closing) * each + sum(int(part.nbytes) for part in self._pending)
+        return self.open_runs(closing) * each + self._pending_bytes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kleene.engine.intake.columns import NO_TYPE, ColumnStore
+from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.masks import mask, members
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.state.memory import empty
@@ -66,33 +66,31 @@ def scan(
     parts   a component and its conditions on one event; None is a bit that stays 0
     among   the events that count; None: all of them
     """
-    types, kinds = columns.types, columns.kinds
-    size = len(types)
-    # [code − NO_TYPE]
-    by_type = np.zeros(
-        max([*kinds, *(strings.code(n) for p in parts if p for n in p[0].types)], default=0) + 2, np.int64
-    )
-    bits = empty(size, np.int64)
-    bits[:] = 0
+    types = columns.types
+    # [type]: how many events are of it, and the components that these can be.
+    numbers, by_type = types.numbers, np.zeros(len(types.names), np.int64)
+    masked: list[tuple[int, Flags]] = []
     seen, passed = np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64)
     for place, part in enumerate(parts):
         if part is None:
             continue
         component, clauses = part
         if not clauses and not any(kind.predicate for kind in component.classes):
-            own = [strings.code(name) for name in component.types]
-            by_type[np.array(own) - NO_TYPE] |= 1 << place
-            seen[place] = passed[place] = sum(kinds.get(code, 0) for code in own)
+            own = types.which(frozenset(component.types).__contains__)
+            by_type[own] |= 1 << place
+            seen[place] = passed[place] = numbers[own].sum()
             continue
         member = members(component, columns, strings)
         good = member & mask(clauses, columns, strings) if clauses else member
         seen[place], passed[place] = np.count_nonzero(member), np.count_nonzero(good)
+        masked.append((place, good))
+    bits = empty(types.size, np.int64)
+    if by_type.any():
+        np.take(by_type, types.codes, out=bits)
+    else:
+        bits[:] = 0
+    for place, good in masked:
         bits |= good.astype(np.int64) << place
-    if len(kinds) == 1:
-        bits |= by_type[next(iter(kinds)) - NO_TYPE]
-    elif by_type.any():
-        # The last place is for NO_TYPE, −1.
-        bits |= np.roll(by_type, NO_TYPE)[types]
     if among is not None and not among.all():
         bits[~among] = 0
     return ScanBits(bits, seen, passed)

@@ -7,13 +7,14 @@ does not have is missing, whatever the column holds there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.intake.row_types import row_types
+from kleene.engine.intake.row_types import RowTypes, row_types
 from kleene.engine.intake.strings import StringPool, string_codes
+from kleene.engine.state.event_rows import AnyRows
 from kleene.engine.state.memory import empty
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, value_type
 from kleene.frames.numbers import to_numpy
@@ -25,9 +26,6 @@ from kleene.pattern.schema import Schema
 from kleene.pattern.types import TIMES, ValueType
 from kleene.plan.layout import AS_INTEGERS, Column
 from kleene.plan.program import NotCompilable
-
-# The code of a type that is NULL.
-NO_TYPE = -1
 
 
 def column_layout(schema: pa.Schema, names: Iterable[str]) -> dict[str, Column]:
@@ -50,18 +48,21 @@ def column_layout(schema: pa.Schema, names: Iterable[str]) -> dict[str, Column]:
 class ColumnStore:
     columns: Mapping[str, Column]
     events: EventColumns
-    # [row]: the code of the event's type in the pool of strings, or NO_TYPE.
-    types: Ints
-    # How many rows are of each type, by its code.
-    kinds: Mapping[int, int] = field(default_factory=dict)
+    types: RowTypes
 
     @staticmethod
     def from_table(
-        table: pa.Table, names: Sequence[str], schema: Schema, strings: StringPool, spare: tuple[int, int] = (0, 0)
+        table: AnyRows,
+        names: Sequence[str],
+        schema: Schema,
+        strings: StringPool,
+        spare: tuple[int, int] = (0, 0),
+        types: RowTypes | None = None,
     ) -> ColumnStore:
         """The named columns; `NotCompilable` when they hold an integer beyond 64 bits.
 
         spare   how many more rows the integers and the states have, for the caller to fill
+        types   the types of the rows, where they are known
         """
         columns = column_layout(table.schema, names)
         size = table.num_rows
@@ -69,15 +70,14 @@ class ColumnStore:
         reals = empty((sum(column.type is ValueType.FLOAT for column in columns.values()), size), np.float64)
         states = empty((len(columns) + spare[1], size), np.uint8)
         states[:] = VALUE
-        types = type_codes(table, schema, strings)
+        types = row_types(table, schema) if types is None else types
         for name, column in columns.items():
             if name in table.column_names:
                 _fill(table.column(name), column, name, ints, reals, states[column.index], strings)
             else:
                 states[column.index] = NULL
-        kinds = counted_types(types)
-        _mark_missing(states, columns, types, kinds, schema, strings)
-        return ColumnStore(columns, EventColumns(ints, reals, states), types, kinds)
+        _mark_missing(states, columns, types, schema)
+        return ColumnStore(columns, EventColumns(ints, reals, states), types)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -113,34 +113,15 @@ def _integers(chunk: pa.Array, at: Column, name: str) -> pa.Array:
         raise NotCompilable(f"column `{name}` holds an integer beyond 64 bits") from None
 
 
-# Types ---------------------------------------------------------------------------------------------------------------
-
-
-def type_codes(table: pa.Table, schema: Schema, strings: StringPool) -> Ints:
-    names, codes = row_types(table, schema)
-    types: Ints = np.array([NO_TYPE if name is None else strings.code(name) for name in names], np.int64)[codes]
-    return types
-
-
-def _mark_missing(
-    states: Bytes,
-    columns: Mapping[str, Column],
-    types: Ints,
-    kinds: Iterable[int],
-    schema: Schema,
-    strings: StringPool,
-) -> None:
-    for code in kinds:
-        kind = None if code == NO_TYPE else strings.text(code)
+def _mark_missing(states: Bytes, columns: Mapping[str, Column], types: RowTypes, schema: Schema) -> None:
+    """Mark attributes that the type of an event does not have."""
+    if not columns or not types.size:
+        return
+    numbers = types.numbers
+    for code, kind in enumerate(types.names):
         lacking = [column.index for name, column in columns.items() if not schema.has(kind, name)]
-        if lacking:
-            states[np.ix_(np.array(lacking), types == code)] = MISSING
-
-
-def counted_types(codes: Ints) -> dict[int, int]:
-    """How many rows are of each type: few types, many rows."""
-    counted = np.bincount(codes - NO_TYPE) if codes.size else np.zeros(0, np.int64)
-    return {code + NO_TYPE: int(counted[code]) for code in np.flatnonzero(counted).tolist()}
+        if lacking and numbers[code]:
+            states[np.ix_(np.array(lacking), types.codes == code)] = MISSING
 
 
 def columns_read(query: BoundQuery) -> list[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kleene.engine.executors.windows import Passed
@@ -13,16 +13,26 @@ from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.counting import counts_all, counts_by_step, counts_in_stream, keeps_past
 from kleene.engine.intake.keys import KeyCoder
 from kleene.engine.intake.past import Past
-from kleene.engine.intake.row_types import row_types
+from kleene.engine.intake.row_types import Flags, RowTypes, row_types
 from kleene.engine.intake.strings import StringPool
-from kleene.engine.intake.timeline import canonical_order, order_of
-from kleene.engine.output.gathering import taken_rows
+from kleene.engine.intake.timeline import Order, canonical_order, order_of
+from kleene.engine.state.event_rows import AnyRows, EventRows
 from kleene.engine.state.growing import with_room
 from kleene.engine.state.memory import empty
 from kleene.engine.state.store import EventBatch, EventStore, taken
 from kleene.kernels.expression import Ints
-from kleene.kernels.keys import COUNTED, count_positions, places_of
+from kleene.kernels.keys import COUNTED, count_positions
+from kleene.kernels.scanning import places_of
 from kleene.pattern.query import BoundQuery
+
+
+class _Placed(NamedTuple):
+    """Useful events of a table, in order, with their times and places (`state.store.ORDERED`)."""
+
+    rows: EventRows
+    types: RowTypes
+    order: Order
+    numbers: dict[str, Ints]
 
 
 class Intake:
@@ -32,6 +42,8 @@ class Intake:
         self.partitions = KeyCoder(query.partition, strings)
         self._by_step, self._in_stream = counts_by_step(query), counts_in_stream(query)
         self.counts_all = counts_all(query)
+        # Whether events have places among all events of the stream, not only among the useful ones.
+        self._orders_all = self.counts_all or self._by_step
         # [group, COUNTED]
         self.counts = np.zeros((1, COUNTED), np.int64)
         self.past = Past(self.partitions) if keeps_past(query) else None
@@ -39,73 +51,102 @@ class Intake:
         self.passed: Passed | None = None
         self._tells_closing = query.counts_events and query.schema.start is None and query.timeouts is not None
 
-    def arrived(self, table: pa.Table, step: int, store: EventStore) -> tuple[EventBatch, int]:
-        """The events of a table that some component could use, and the step that comes after it."""
+    def arrived(
+        self, table: pa.Table, step: int, store: EventStore, own: Flags | None = None
+    ) -> tuple[EventBatch, int]:
+        """The events of a table that some component could use, and the step that comes after it.
+
+        own   [row]: whether it counts, where no event is counted by its place; None: all do
+        """
         schema = self._query.schema
-        order = order_of(table, schema)
-        names, codes = row_types(table, schema)
-        wanted = np.array([name in self._query.types for name in names], np.bool_)
-        useful = places_of(codes if order.rows is None else codes[order.rows], wanted)
-        # None: all of them.
-        chosen = None if len(useful) == table.num_rows else useful
-        rows, numbers = order.of(None if self.counts_all else chosen)
-        later = {id(numbers[name]): numbers[name] + step for name in ("step", "left", "right")}
-        numbers |= {name: later[id(numbers[name])] for name in ("step", "left", "right")}
-        if schema.start is not None:
-            # An event that began before this table is not after held events that ended since it began.
-            numbers["left"] = store.first_steps(numbers["start"], numbers["left"])
-        if self.counts_all:
-            numbers |= self._counted(table, rows, numbers, names, codes)
-            if self._tells_closing:
-                self.passed = Passed(numbers["partition"], numbers["position"], numbers["end"])
-            if chosen is not None:
-                rows, numbers = chosen if rows is None else rows[chosen], taken(numbers, chosen)
-        events = table if rows is None else taken_rows(table, rows)
-        if order.step is not None:
-            columns = set(self._query.columns_compared(events.column_names)) - schema.unordered
-            canonical = canonical_order(events, numbers["start"], numbers["step"], schema, columns)
+        if self._orders_all:
+            assert own is None, "positions are those of all events"
+            placed = self._among_all(table, step, store)
+        else:
+            placed = self._among_useful(table, step, store, own)
+        rows, types, numbers = placed.rows, placed.types, placed.numbers
+        if placed.order.step is not None:
+            columns = set(self._query.columns_compared(rows.column_names)) - schema.unordered
+            canonical = canonical_order(rows, numbers["start"], numbers["step"], schema, columns)
             if canonical is not None:
-                events, numbers = taken_rows(events, canonical), taken(numbers, canonical)
+                rows, types, numbers = rows.take(canonical), types.take(canonical), taken(numbers, canonical)
         if not self.counts_all:
-            nothing = np.zeros(len(useful), np.int64)
+            nothing = np.zeros(rows.num_rows, np.int64)
             numbers |= {"position": nothing, "place": nothing, "barrier": nothing}
-            numbers["partition"] = self.partitions.codes(events)
+            numbers["partition"] = self.partitions.codes(rows)
         if self._by_step:
             numbers["barrier"] = numbers["step"] - 1
-        read_columns = ColumnStore.from_table(events, self._columns, schema, self._strings)
-        return EventBatch(events, read_columns, **numbers), step + order.steps
+        columns_read = ColumnStore.from_table(rows, self._columns, schema, self._strings, types=types)
+        return EventBatch(rows, columns_read, **numbers), step + placed.order.steps
 
-    def _counted(
-        self,
-        table: pa.Table,
-        rows: Ints | None,
-        numbers: dict[str, Ints],
-        names: list[str | None],
-        codes: npt.NDArray[np.int32],
-    ) -> dict[str, Ints]:
+    def _among_useful(self, table: pa.Table, step: int, store: EventStore, own: Flags | None) -> _Placed:
+        """The useful events, in order. Others are left where they are, in whatever order."""
+        types = row_types(table, self._query.schema)
+        useful = self._useful(types)
+        if own is not None:
+            useful = np.flatnonzero(own) if useful is None else useful[own[useful]]
+        rows = EventRows(table, useful)
+        types = types if useful is None else types.take(useful)
+        order = order_of(rows, self._query.schema)
+        if order.rows is not None:
+            rows, types = rows.take(order.rows), types.take(order.rows)
+        return _Placed(rows, types, order, self._since(step, store, order.of(None)[1]))
+
+    def _among_all(self, table: pa.Table, step: int, store: EventStore) -> _Placed:
+        """The useful events, each with its place among all events of the stream."""
+        types, order = row_types(table, self._query.schema), order_of(table, self._query.schema)
+        types = types if order.rows is None else types.take(order.rows)
+        useful = self._useful(types)
+        if self.counts_all:
+            rows, numbers = order.of(None)
+            numbers = self._since(step, store, numbers)
+            numbers |= self._counted(EventRows(table, rows), types, numbers)
+            if self._tells_closing:
+                self.passed = Passed(numbers["partition"], numbers["position"], numbers["end"])
+            if useful is not None:
+                rows, numbers = useful if rows is None else rows[useful], taken(numbers, useful)
+        else:
+            rows, numbers = order.of(useful)
+            numbers = self._since(step, store, numbers)
+        return _Placed(EventRows(table, rows), types if useful is None else types.take(useful), order, numbers)
+
+    def _useful(self, types: RowTypes) -> Ints | None:
+        """The places of events that some component could use; None: all of them."""
+        useful = places_of(types.codes, types.which(frozenset(self._query.types).__contains__))
+        return None if len(useful) == types.size else useful
+
+    def _since(self, step: int, store: EventStore, numbers: dict[str, Ints]) -> dict[str, Ints]:
+        """The numbers of a table's events, with steps counted from the first table on."""
+        if step:
+            later = {id(numbers[name]): numbers[name] + step for name in ("step", "left", "right")}
+            numbers |= {name: later[id(numbers[name])] for name in ("step", "left", "right")}
+        if self._query.schema.start is not None:
+            # An event that began before this table is not after held events that ended since it began.
+            numbers["left"] = store.first_steps(numbers["start"], numbers["left"])
+        return numbers
+
+    def _counted(self, rows: EventRows, types: RowTypes, numbers: dict[str, Ints]) -> dict[str, Ints]:
         """The partition of each event and its place there; an event of a type without the key is in no partition."""
-        keys = table.select(list(self.partitions.names)) if self.partitions.names else table
-        keys = keys if rows is None else taken_rows(keys, rows)
-        partition = self._coded(keys, names, codes if rows is None else codes[rows])
+        partition = self._coded(rows, types)
         self.counts = with_room(self.counts, self.partitions.number, 0)
         place, barrier = empty(len(partition), np.int64), empty(len(partition), np.int64)
         count_positions(self.groups(partition), numbers["step"], numbers["left"], self.counts, place, barrier)
         position = place
         if self.past is not None:
-            position, place = self.past.count(keys, partition, numbers["step"], numbers["start"], numbers["end"])
+            position, place = self.past.count(rows, partition, numbers["step"], numbers["start"], numbers["end"])
         return {"partition": partition, "position": position, "place": place, "barrier": barrier}
 
-    def partition_of(self, rows: pa.Table) -> Ints:
+    def partition_of(self, rows: AnyRows) -> Ints:
         """The partitions of restored events, the same as when they first came."""
         return (
-            self._coded(rows, *row_types(rows, self._query.schema)) if self.counts_all else self.partitions.codes(rows)
+            self._coded(rows, row_types(rows, self._query.schema)) if self.counts_all else self.partitions.codes(rows)
         )
 
-    def _coded(self, keys: pa.Table, names: list[str | None], codes: npt.NDArray[np.int32]) -> Ints:
-        partition = self.partitions.codes(keys)
-        has_key = np.array([self._has_key(name) for name in names], np.bool_)
+    def _coded(self, rows: AnyRows, types: RowTypes) -> Ints:
+        partition = self.partitions.codes(rows)
+        has_key = types.which(self._has_key)
         if not has_key.all():
-            partition[~has_key[codes]] = -1
+            partition[~has_key[types.codes]] = -1
         return partition
 
     def _has_key(self, kind: str | None) -> bool:

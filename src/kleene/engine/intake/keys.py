@@ -9,7 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kleene.engine.intake.strings import StringPool, string_codes
+from kleene.engine.intake.strings import StringPool, is_text, string_codes
+from kleene.engine.state.distinct import distinct_codes
+from kleene.engine.state.event_rows import AnyRows
 from kleene.engine.state.growing import with_room
 from kleene.engine.state.memory import empty
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
@@ -19,6 +21,10 @@ from kleene.kernels.keys import KnownKeys, intern
 from kleene.kernels.opcodes import VALUE
 
 Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int32]
+_NO_TABLE = np.zeros(0, np.int32)
+# Values of a smaller range than this have a table, however few they are: as much memory as the first hash table.
+_SMALL_RANGE = 4096
 
 
 class KeyCoder:
@@ -27,7 +33,7 @@ class KeyCoder:
     def __init__(self, names: tuple[str, ...], strings: StringPool) -> None:
         self.names = names
         self._strings = strings
-        self._levels = [Interner() for _ in names]
+        self._levels = [Interner(addresses=place == 0) for place in range(len(names))]
         # [attribute]: whether its values are codes of strings.
         self._texts = [False for _ in names]
 
@@ -43,14 +49,16 @@ class KeyCoder:
     def string_codes(self, codes: Ints) -> Ints:
         """The codes of the strings in some keys, which are given by their codes."""
         text_codes: list[Ints] = [np.zeros(0, np.int64)]
-        codes = np.unique(codes[codes >= 0])
-        for level, is_text in reversed([*zip(self._levels, self._texts, strict=True)]):
+        if not any(self._texts):
+            return text_codes[0]
+        codes = distinct_codes(codes[codes >= 0])
+        for level, has_text in reversed([*zip(self._levels, self._texts, strict=True)]):
             groups, values = level.pairs(codes)
-            text_codes += [values] if is_text else []
-            codes = np.unique(groups)
+            text_codes += [values] if has_text else []
+            codes = distinct_codes(groups)
         return np.concatenate(text_codes)
 
-    def codes(self, table: pa.Table) -> Ints:
+    def codes(self, table: AnyRows) -> Ints:
         """The code of each row's key."""
         codes = np.zeros(table.num_rows, np.int64)
         for place, (name, level) in enumerate(zip(self.names, self._levels, strict=True)):
@@ -63,16 +71,20 @@ class KeyCoder:
 class Interner:
     """Codes for pairs: the code of a key's attributes so far, and the value of its next attribute."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, addresses: bool = False) -> None:
+        """`addresses`: whether values that lie close together may be places in a table, twice as fast as a hash."""
         self._groups, self._values = np.empty(1024, np.int64), np.empty(1024, np.int64)
         self._table = np.full(4096, -1, np.int32)
         self.number = np.zeros(1, np.int64)
+        self._addresses, self._near, self._lowest = addresses, _NO_TABLE, 0
 
     def codes(self, groups: Ints, values: Ints, missing: Flags) -> Ints:
         codes = empty(len(values), np.int64)
+        if self._addresses and len(values):
+            self._begin_table(values)
         at = 0
         while True:
-            at = self._intern(at, groups, values, missing, codes)
+            at = self._intern(at, groups, values, missing, codes, self._near)
             if at == len(codes):
                 return codes
             self._make_room()
@@ -83,10 +95,17 @@ class Interner:
 
     @property
     def nbytes(self) -> int:
-        return int(self._groups.nbytes + self._values.nbytes + self._table.nbytes)
+        return int(self._groups.nbytes + self._values.nbytes + self._table.nbytes + self._near.nbytes)
 
-    def _intern(self, at: int, groups: Ints, values: Ints, missing: Flags, codes: Ints) -> int:
-        known = KnownKeys(self._groups, self._values, self._table, self.number)
+    def _begin_table(self, values: Ints) -> None:
+        """Make the table for the range of the first values, if it is small; those outside of it are looked up."""
+        self._addresses = False
+        lowest, highest = int(values.min()), int(values.max())
+        if highest - lowest < max(_SMALL_RANGE, 2 * len(values)):
+            self._near, self._lowest = np.full(highest - lowest + 1, -1, np.int32), lowest
+
+    def _intern(self, at: int, groups: Ints, values: Ints, missing: Flags, codes: Ints, near: Numbers) -> int:
+        known = KnownKeys(self._groups, self._values, self._table, self.number, near, self._lowest)
         return intern(at, groups, values, missing, known, codes)
 
     def _make_room(self) -> None:
@@ -96,16 +115,16 @@ class Interner:
         self._groups, self._values = with_room(self._groups, 4 * number), with_room(self._values, 4 * number)
         self._table = np.full(1 << (2 * len(self._values)).bit_length(), -1, np.int32)
         self.number[0] = 0
-        self._intern(0, groups, values, np.zeros(number, np.bool_), np.empty(number, np.int64))
+        self._intern(0, groups, values, np.zeros(number, np.bool_), np.empty(number, np.int64), _NO_TABLE)
 
 
 def _numbers(column: pa.ChunkedArray, strings: StringPool) -> tuple[Ints, Flags]:
     """A number for each value, equal for equal values of this column; and which rows have none."""
     kind = column.type
-    if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
+    if pa.types.is_dictionary(kind) and not is_text(kind.value_type):
         column = column.cast(kind.value_type)
         kind = column.type
-    if pa.types.is_dictionary(kind) or _is_text(kind):
+    if pa.types.is_dictionary(kind) or is_text(kind):
         parts = [string_codes(chunk, strings) for chunk in column.chunks]
         if not parts:
             return np.zeros(0, np.int64), np.zeros(0, np.bool_)
@@ -128,10 +147,6 @@ def _holds_text(kind: pa.DataType) -> bool:
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     is_number = pa.types.is_integer(plain) or pa.types.is_floating(plain) or pa.types.is_boolean(plain)
     return not is_number and nanoseconds_a_step(plain) is None
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _filled(column: pa.ChunkedArray) -> npt.NDArray[Any]:

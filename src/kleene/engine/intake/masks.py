@@ -36,11 +36,7 @@ def members(component: Component, store: ColumnStore, strings: StringPool) -> Fl
     """Which events are of a component's classes."""
     member = np.zeros(store.types.size, np.bool_)
     for event_class in component.classes:
-        wanted = [strings.code(name) for name in event_class.types]
-        # The last place is for NO_TYPE, −1.
-        is_wanted = np.zeros(2 + max(*wanted, int(store.types.max(initial=-1))), np.bool_)
-        is_wanted[wanted] = True
-        of_type = is_wanted[store.types]
+        of_type = store.types.are(event_class.types)
         if event_class.predicate:
             of_type &= mask(event_class.predicate, store, strings)
         member |= of_type

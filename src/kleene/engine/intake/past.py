@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.engine.intake.keys import KeyCoder
+from kleene.engine.state.event_rows import AnyRows
 from kleene.engine.state.growing import with_room
 from kleene.engine.state.memory import empty
 from kleene.engine.state.state_contract import check_past_totals, key_columns
@@ -33,9 +34,9 @@ class Past:
         self._number = 0
         self._known = np.full(1, -1, np.int64)
 
-    def count(self, table: pa.Table, partition: Ints, step: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    def count(self, rows: AnyRows, partition: Ints, step: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
         """How many events of its partition are before each event, and how many are of an earlier step."""
-        self._know(table, partition)
+        self._know(rows, partition)
         return self._add(partition, step, start, end)
 
     def _add(self, partition: Ints, step: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
@@ -46,7 +47,7 @@ class Past:
         self._size += int(np.count_nonzero(partition >= 0))
         return position, place
 
-    def _know(self, table: pa.Table, partition: Ints) -> None:
+    def _know(self, rows: AnyRows, partition: Ints) -> None:
         """Remember the keys of partitions that are new."""
         self._newest = with_room(self._newest, self._partitions.number, 0)
         if not self._partitions.names:
@@ -57,7 +58,8 @@ class Past:
         if len(new):
             self._known[codes[new]] = np.arange(self._number, self._number + len(new))
             self._number += len(new)
-            self._keys.append(table.select(list(self._partitions.names)).take(to_arrow(first[new])))
+            some = to_arrow(first[new])
+            self._keys.append(pa.table({name: rows.column(name).take(some) for name in self._partitions.names}))
 
     def saved(self, partition: Ints, end: Ints, positions: int) -> pa.Table:
         """The rows that are still needed while some events are held, given as [event] their partitions and ends.

@@ -10,10 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.engine.state.event_rows import AnyRows, EventRows
 from kleene.frames.arrow import as_integers, python_values
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.rows import BadRow, why_bad
 from kleene.kernels.expression import Ints
+from kleene.kernels.scanning import SHUFFLED, STRICT, how_ends_follow
 from kleene.pattern.schema import Schema
 
 Flags = npt.NDArray[np.bool_]
@@ -66,15 +68,16 @@ class Order:
         return np.where(lasts, self.step[first], step), np.where(lasts, self.step[last], step)
 
 
-def order_of(table: pa.Table, schema: Schema) -> Order:
-    """The order of a table of events: by end, then by tie-breaker."""
+def order_of(table: AnyRows, schema: Schema) -> Order:
+    """The order of events: by end, then by tie-breaker."""
     end = integers(table.column(schema.time))
     start = end if schema.start is None else integers(table.column(schema.start))
     tie = None if schema.tie_breaker is None else ranks(table.column(schema.tie_breaker))
-    if tie is None and bool(np.all(end[1:] > end[:-1])):
+    following = how_ends_follow(end)
+    if tie is None and following == STRICT:
         return Order(None, start, end, None, tied=False)
     rows = None
-    if tie is not None or not bool(np.all(end[1:] >= end[:-1])):
+    if tie is not None or following == SHUFFLED:
         rows = np.argsort(end, kind="stable") if tie is None else np.lexsort((tie, end))
         lasting = start is not end
         end, tie = end[rows], None if tie is None else tie[rows]
@@ -108,7 +111,7 @@ def bad_rows(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[BadR
     return bad, ~wrong
 
 
-def canonical_order(rows: pa.Table, start: Ints, step: Ints, schema: Schema, names: Iterable[str]) -> Ints | None:
+def canonical_order(rows: EventRows, start: Ints, step: Ints, schema: Schema, names: Iterable[str]) -> Ints | None:
     """Simultaneous events by start, type and values (the semantics page §1); None when rows stand so already."""
     tied = np.zeros(len(step), np.bool_)
     same = step[1:] == step[:-1]
@@ -117,7 +120,7 @@ def canonical_order(rows: pa.Table, start: Ints, step: Ints, schema: Schema, nam
     places = np.flatnonzero(tied)
     if not len(places):
         return None
-    part = rows.take(to_arrow(places))
+    part = rows.take(places)
     keys = [ranks(part.column(name)) for name in sorted(names, reverse=True) if name in part.column_names]
     if schema.constant_type is None:
         keys.append(ranks(_as_text(part.column(schema.type))))

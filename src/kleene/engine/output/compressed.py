@@ -12,8 +12,9 @@ from kleene.engine.output.gathering import constant
 from kleene.engine.output.graphs import Completed, RowsOfRuns, counts_and_huge, own_graphs, shared_graphs
 from kleene.engine.output.identity import Hashes, begun_folds, ids_of, match_ids, used_hashes
 from kleene.engine.output.matches import Matches
-from kleene.engine.output.ordering import Spans
+from kleene.engine.output.ordering import Ordered, Spans, spans_of
 from kleene.engine.output.selected import Selected
+from kleene.engine.state.event_rows import EventRows
 from kleene.frames.compressed import Graphs, RowFacts, Store, compressed_table
 from kleene.frames.numbers import to_arrow
 from kleene.frames.results import event_column, result_schema, times
@@ -29,7 +30,7 @@ Flags = npt.NDArray[np.bool_]
 
 def compressed(
     query: BoundQuery,
-    rows: pa.Table,
+    rows: EventRows,
     spans: Spans,
     completed: Sequence[Completed],
     time: Timeline,
@@ -56,7 +57,7 @@ def compressed(
         places[open_rows] = len(events) + np.arange(len(open_rows))
         ids = pa.concat_arrays([ids, _walked_ids(query, own, spans, hashes)]).take(to_arrow(places))
     store = Store(np.arange(rows.num_rows, dtype=np.int64), spans.start, spans.end, hashes)
-    return compressed_table(query, rows, shared, store, RowFacts(ids, counts, starts))
+    return compressed_table(query, rows.table, shared, store, RowFacts(ids, counts, starts))
 
 
 def _rows(events: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
@@ -129,20 +130,20 @@ def _walked_ids(query: BoundQuery, graphs: Graphs, spans: Spans, hashes: Hashes)
     ends = graphs.end_offsets, graphs.ends
     offsets, nodes = first_paths(graphs.node_offsets, graphs.variables, graphs.events, *links, *ends, spans.start)
     first = Matches(offsets, graphs.events[nodes], graphs.variables[nodes].astype(np.uint8))
-    return match_ids(query, Selected.of(query, first, np.arange(len(first))), hashes)
+    return match_ids(query, Selected.of(query, first, Ordered(None, *spans_of(first, spans))), hashes)
 
 
 # Counts alone ---------------------------------------------------------------------------------------------------------
 
 
-def _counted_table(query: BoundQuery, rows: pa.Table, spans: Spans, events: Ints, counts: pa.Array) -> pa.Table:
+def _counted_table(query: BoundQuery, rows: EventRows, spans: Spans, events: Ints, counts: pa.Array) -> pa.Table:
     """A table of counts without graphs; columns that need a graph are NULL."""
     schema = result_schema(query, rows.schema)
     columns = {field.name: pa.nulls(len(events), field.type) for field in schema}
     columns["query"] = constant(query.name, len(events))
     columns["end"] = times(spans.end[events], schema.field("end").type)
     columns["count"] = counts
-    columns["last"] = event_column(rows, events, schema.field("last").type)
+    columns["last"] = event_column(rows.table, events, schema.field("last").type)
     if query.partition:
-        columns["key"] = event_column(rows, events, schema.field("key").type)
+        columns["key"] = event_column(rows.table, events, schema.field("key").type)
     return pa.table(columns, schema=schema)

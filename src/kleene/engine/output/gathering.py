@@ -1,43 +1,35 @@
-"""Columns of results: a table's values taken by row number, without copies of whole columns and without Python objects.
-
-Values of fixed width are gathered from the column's own buffer, codes of dictionaries likewise; the rest is Arrow's.
-"""
+"""Columns of results: structs and lists of events, constants, times."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kleene.engine.state.memory import empty
-from kleene.frames.numbers import bitmap, memory, to_arrow
+from kleene.engine.state.event_rows import EventRows
+from kleene.frames.numbers import bitmap
 from kleene.frames.results import times
-from kleene.kernels.gathering import Rows, gather, gather_bits
-
-_WIDTHS: dict[int, type[np.unsignedinteger[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+from kleene.kernels.gathering import Rows
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of a table, each in one piece."""
+    """Columns of results, gathered from the rows of events."""
 
-    table: pa.Table
-    _whole: dict[str, pa.Array] = field(default_factory=dict)
-
-    def whole(self, name: str) -> pa.Array:
-        if name not in self._whole:
-            self._whole[name] = _in_one_piece(self.table.column(name))
-        return self._whole[name]
+    rows: EventRows
+    # By name: the rows that a column was last taken at, and its values there. A key is taken where a variable is.
+    _last: dict[str, tuple[Rows, pa.Array]] = field(default_factory=dict)
 
     def take(self, name: str, rows: Rows, *, absent: bool) -> pa.Array:
-        """A column's values at these rows; NULL where there is none (a negative number), if any is absent."""
-        column = self.table.column(name)
-        if column.num_chunks > 1 and 4 * len(rows) < len(column):
-            return _in_one_piece(column.take(_places(rows, absent)))
-        return _taken(self.whole(name), rows, absent)
+        """A column at these rows; NULL where there is none (a negative number), if any is absent."""
+        last, values = self._last.get(name, (None, None))
+        if last is not rows or absent:
+            values = self.rows.values(name, rows, absent=absent)
+            self._last[name] = rows, values
+        return values
 
     def events(self, rows: Rows, kind: pa.DataType) -> pa.Array:
         """A struct of the named columns for each row, NULL where there is none."""
@@ -52,20 +44,30 @@ class Columns:
         return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets)], children=[values])
 
 
-def taken_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
-    """The table's rows at these numbers, all of which there are."""
-    columns, places = Columns(table), rows.astype(np.int32)
-    arrays = [columns.take(name, places, absent=False) for name in table.column_names]
-    return pa.Table.from_arrays(arrays, schema=table.schema)
-
-
 def constant(text: str, length: int) -> pa.Array:
     """A column with the same value in every row."""
     data = text.encode()
-    offsets = (
-        np.arange(0, len(data) * length + 1, len(data), dtype=np.int32) if data else np.zeros(length + 1, np.int32)
-    )
-    return pa.StringArray.from_buffers(length, pa.py_buffer(offsets), pa.py_buffer(data * length))
+    return pa.StringArray.from_buffers(length, even_offsets(len(data), length), _repeated(data, _room(length)))
+
+
+def even_offsets(width: int, length: int) -> pa.Buffer:
+    """Where values of the same width begin, and the last of them ends."""
+    return _offsets(width, _room(length))
+
+
+def _room(length: int) -> int:
+    """At least as many rows, so that results of about the same length share what does not depend on their rows."""
+    return 1 << max(length - 1, 0).bit_length()
+
+
+@lru_cache(maxsize=4)
+def _offsets(width: int, length: int) -> pa.Buffer:
+    return pa.py_buffer(np.arange(length + 1, dtype=np.int32) * np.int32(width))
+
+
+@lru_cache(maxsize=2)
+def _repeated(data: bytes, times: int) -> pa.Buffer:
+    return pa.py_buffer(data * times)
 
 
 def time_column(steps: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
@@ -73,49 +75,3 @@ def time_column(steps: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
     if not pa.types.is_null(kind) and kind.bit_width == 64:
         return pa.Array.from_buffers(kind, len(steps), [None, pa.py_buffer(steps)])
     return times(steps, kind)
-
-
-def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return (column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column).combine_chunks()
-
-
-def _taken(values: pa.Array, rows: Rows, absent: bool) -> pa.Array:
-    kind = values.type
-    if not len(rows):
-        return pa.nulls(0, kind)
-    if pa.types.is_dictionary(kind):
-        codes = _taken(values.indices, rows, absent)
-        return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered, safe=False)
-    if pa.types.is_boolean(kind):
-        return pa.Array.from_buffers(kind, len(rows), [*_validity(values, rows, absent), _bits(values, 1, rows)[0]])
-    if not _has_fixed_width(kind):
-        return values.take(_places(rows, absent))
-    width = _WIDTHS[kind.bit_width]
-    source = memory(values.buffers()[1], width)[values.offset : values.offset + len(values)]
-    out = empty(len(rows), width)
-    gather(source, rows, out)
-    return pa.Array.from_buffers(kind, len(rows), [*_validity(values, rows, absent), pa.py_buffer(out)])
-
-
-def _places(rows: Rows, absent: bool) -> pa.Array:
-    return to_arrow(rows, rows < 0) if absent else to_arrow(np.maximum(rows, 0))
-
-
-def _has_fixed_width(kind: pa.DataType) -> bool:
-    return pa.types.is_primitive(kind) and kind.bit_width in _WIDTHS
-
-
-def _validity(values: pa.Array, rows: Rows, absent: bool) -> list[Any]:
-    """Which values are there, as the bitmap that Arrow wants; None when all are."""
-    if values.null_count:
-        bits, clear = _bits(values, 0, rows)
-        return [bits if clear else None]
-    return [bitmap(rows >= 0) if absent else None]
-
-
-def _bits(values: pa.Array, buffer: int, rows: Rows) -> tuple[pa.Buffer, int]:
-    out = np.empty((len(rows) + 7) // 8, np.uint8)
-    clear = gather_bits(memory(values.buffers()[buffer], np.uint8), values.offset, rows, out)
-    return pa.py_buffer(out), clear

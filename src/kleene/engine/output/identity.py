@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.intake.row_types import row_types
+from kleene.engine.output.gathering import even_offsets
 from kleene.engine.output.matches import Matches
 from kleene.engine.output.selected import Selected
+from kleene.engine.state.distinct import distinct_between
+from kleene.engine.state.event_rows import AnyRows, EventRows
 from kleene.engine.state.memory import empty
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
 from kleene.frames.identity import BOOL, FLOAT, INT, LANES, NULL, bytes_hash, value_hash
-from kleene.frames.numbers import memory, to_arrow, to_numpy
+from kleene.frames.numbers import memory, to_numpy
 from kleene.kernels.identity import (
     fold_codes,
     fold_column,
@@ -21,18 +26,19 @@ from kleene.kernels.identity import (
     fold_lists,
     fold_singles,
     hexadecimal,
+    ids_of_singles,
     mixed,
     number_equals,
 )
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
-from kleene.pattern.schema import EVENT_HASH, IDENTITY
+from kleene.pattern.schema import EVENT_HASH, IDENTITY, Schema
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 
 
-def event_hashes(query: BoundQuery, table: pa.Table, steps: Ints) -> Hashes:
+def event_hashes(query: BoundQuery, table: AnyRows, steps: Ints) -> Hashes:
     """The hash of each row: its content in the columns that the query reads or returns, and its number among equals.
 
     A composite event is known by its match id alone. A table for many queries of one template brings the hashes, since
@@ -43,13 +49,13 @@ def event_hashes(query: BoundQuery, table: pa.Table, steps: Ints) -> Hashes:
     if EVENT_HASH in table.column_names:
         return to_numpy(table.column(EVENT_HASH)).astype(np.uint64)
     content = np.zeros(table.num_rows, np.uint64)
-    distinct, codes = row_types(table, query.schema)
+    types = row_types(table, query.schema)
     for name in sorted(query.columns_compared(table.column_names)):
-        has = np.array([query.schema.has(kind, name) for kind in distinct], np.bool_)
+        has = types.which(partial(_has, query.schema, name))
         column = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(len(content))])
         name_hash = np.uint64(bytes_hash(name.encode()))
         if not has.all():
-            fold_column(content, name_hash, column_hashes(column), has[codes])
+            fold_column(content, name_hash, column_hashes(column), has[types.codes])
         elif not _fold_plain(content, name_hash, column):
             fold_column(content, name_hash, column_hashes(column), np.ones(len(content), np.bool_))
     if IDENTITY in table.column_names:
@@ -57,6 +63,10 @@ def event_hashes(query: BoundQuery, table: pa.Table, steps: Ints) -> Hashes:
         identities = table.column(IDENTITY).drop_null().to_pylist()
         content[composite] = np.array([bytes_hash(identity.encode()) for identity in identities], np.uint64)
     return number_equals(content, steps)
+
+
+def _has(schema: Schema, name: str, kind: str | None) -> bool:
+    return schema.has(kind, name)
 
 
 def _fold_plain(content: Hashes, name: np.uint64, column: pa.ChunkedArray) -> bool:
@@ -89,31 +99,30 @@ def _is_plain(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind)) or nanoseconds_a_step(kind) is not None
 
 
-def used_hashes(query: BoundQuery, table: pa.Table, steps: Ints, matches: Matches) -> Hashes:
+def used_hashes(query: BoundQuery, table: EventRows, steps: Ints, matches: Matches) -> Hashes:
     """The hashes of at least the events in matches, and of those simultaneous with them, which may be their equals."""
     size = table.num_rows
-    if 2 * len(matches.events) >= size:
+    references = matches.references
+    if 2 * len(references) >= size:
         return event_hashes(query, table, steps)
-    used = _distinct(steps[matches.events], int(steps[0]), int(steps[-1]))
-    first, last = np.searchsorted(steps, used), np.searchsorted(steps, used, side="right")
-    sizes = last - first
-    wanted = np.repeat(last - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+    if np.all(steps[1:] > steps[:-1]):
+        wanted = distinct_between(references, 0, size - 1)
+    else:
+        used = distinct_between(steps[references], int(steps[0]), int(steps[-1]))
+        first, last = np.searchsorted(steps, used), np.searchsorted(steps, used, side="right")
+        sizes = last - first
+        wanted = np.repeat(last - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
     hashes = np.zeros(size, np.uint64)
-    hashes[wanted] = event_hashes(query, table.take(to_arrow(wanted)), steps[wanted])
+    hashes[wanted] = event_hashes(query, table.take(wanted), steps[wanted])
     return hashes
-
-
-def _distinct(steps: Ints, low: int, high: int) -> Ints:
-    """Steps from a range, each once, in order; a flag for each step of the range is faster than sorting."""
-    if high - low > 64 * len(steps) + (1 << 20):
-        return np.unique(steps)
-    flags = np.zeros(high - low + 1, np.bool_)
-    flags[steps - low] = True
-    return np.flatnonzero(flags) + low
 
 
 def match_ids(query: BoundQuery, selected: Selected, hashes: Hashes, digests: Hashes | None = None) -> pa.Array:
     """The ids of matches, given the hashes of their events, and those of their queries where these are several."""
+    if digests is None and selected.columns is not None:
+        digits = empty(4 * selected.size, np.uint64)
+        ids_of_singles(begun_folds(query.digest, 1)[:, 0], *selected.columns, hashes, digits)
+        return _texts(digits)
     folds = begun_folds(query.digest, selected.size) if digests is None else folds_of_queries(digests)
     for place, component in enumerate(query.positives, 1):
         if component.kind is ComponentKind.SINGLE:
@@ -140,8 +149,12 @@ def ids_of(folds: Hashes) -> pa.Array:
     size = folds.shape[1]
     digits = empty(4 * size, np.uint64)
     hexadecimal(folds, digits)
-    offsets = np.arange(0, 32 * size + 1, 32, dtype=np.int32)
-    return pa.StringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(digits))
+    return _texts(digits)
+
+
+def _texts(digits: Hashes) -> pa.Array:
+    size = len(digits) // 4
+    return pa.StringArray.from_buffers(size, even_offsets(32, size), pa.py_buffer(digits))
 
 
 def _constant(value: int, length: int) -> Hashes:

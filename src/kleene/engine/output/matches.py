@@ -1,29 +1,46 @@
-"""Matches as flat arrays, whichever executor found them: what outputs are built from."""
+"""Matches as arrays, whichever executor found them: what outputs are built from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Ints
+from kleene.kernels.gathering import Rows
+
+Variables = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, eq=False)
 class Matches:
     """Match m selected `events[offsets[m]:offsets[m + 1]]`, in pattern order."""
 
-    # [match + 1]
-    offsets: Ints
-    # [reference]: numbers of events in the engine's store; a greater number is later in canonical order.
-    events: Ints
-    # [reference]: which of the query's positive variables the event stands for, counted from 0.
-    variables: npt.NDArray[np.uint8]
-    # [match]: how many steps after its last event it ends (`E@d` of the stream algebra); None: with it.
-    later: Ints | None = None
-    # Whether the events of each match are in the order in which they happened, as those of a sequence are.
-    follows: bool = False
+    def __init__(
+        self, offsets: Ints, events: Ints, variables: Variables, later: Ints | None = None, *, follows: bool = False
+    ) -> None:
+        """Matches as flat arrays.
+
+        offsets     [match + 1]
+        events      [reference]: numbers of events in the engine's store; a greater number is later in canonical order
+        variables   [reference]: which of the query's positive variables the event stands for, counted from 0
+        later       [match]: how many steps after its last event it ends (`E@d` of the stream algebra); None: with it
+        follows     whether the events of each match are in the order in which they happened, as those of a sequence are
+        """
+        self._offsets, self._events, self._variables = offsets, events, variables
+        self.later, self.follows = later, follows
+
+    @property
+    def offsets(self) -> Ints:
+        return self._offsets
+
+    @property
+    def events(self) -> Ints:
+        return self._events
+
+    @property
+    def variables(self) -> Variables:
+        return self._variables
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -33,14 +50,19 @@ class Matches:
         return int(self.offsets.nbytes + self.events.nbytes + self.variables.nbytes)
 
     @property
-    def first(self) -> Ints:
+    def first(self) -> Rows:
         """The first event of each match."""
         return self.events[self.offsets[:-1]]
 
     @property
-    def last(self) -> Ints:
+    def last(self) -> Rows:
         """The last event of each match."""
         return self.events[self.offsets[1:] - 1]
+
+    @property
+    def references(self) -> Rows:
+        """The events of all matches, in any order."""
+        return self.events
 
     @property
     def latest(self) -> Ints:
@@ -73,17 +95,7 @@ class Matches:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         at = np.repeat(self.offsets[places] - offsets[:-1], sizes) + np.arange(offsets[-1])
         later = None if self.later is None else self.later[places]
-        return Matches(offsets, self.events[at], self.variables[at], later, self.follows)
-
-    @staticmethod
-    def of_rows(rows: npt.NDArray[np.signedinteger], variables: npt.NDArray[np.uint8]) -> Matches:
-        """Matches of single events, given as [match, place]; `variables` says whose each place is."""
-        size, length = rows.shape
-        return Matches(
-            np.arange(0, size * length + 1, max(length, 1), dtype=np.int64),
-            rows.reshape(-1).astype(np.int64, copy=False),
-            np.tile(variables, size),
-        )
+        return Matches(offsets, self.events[at], self.variables[at], later, follows=self.follows)
 
     @staticmethod
     def together(parts: list[Matches]) -> Matches:
@@ -97,3 +109,58 @@ class Matches:
             np.concatenate([np.zeros(0, np.uint8), *(part.variables for part in parts)]),
             follows=all(part.follows for part in parts),
         )
+
+
+class ColumnarMatches(Matches):
+    """Matches of single events, a column a place; flat arrays are made of them where somebody asks."""
+
+    def __init__(
+        self, buffer: npt.NDArray[np.int32], places: Variables, size: int | None = None, *, follows: bool = False
+    ) -> None:
+        """Matches by column.
+
+        buffer    [place, match]: numbers of events, perhaps with room for more matches
+        places    [place]: the variable whose events stand there, in pattern order
+        size      how many matches there are; None: there is no room for more
+        follows   whether the events of each match are in the order in which they happened
+        """
+        self.buffer, self.places = np.ascontiguousarray(buffer), places
+        self.columns = self.buffer if size is None else self.buffer[:, :size]
+        self.later, self.follows = None, follows
+
+    def __len__(self) -> int:
+        return int(self.columns.shape[1])
+
+    @cached_property
+    def offsets(self) -> Ints:
+        length, size = self.columns.shape
+        return np.arange(0, size * length + 1, length, dtype=np.int64)
+
+    @cached_property
+    def events(self) -> Ints:
+        return self.columns.T.reshape(-1).astype(np.int64)
+
+    @cached_property
+    def variables(self) -> Variables:
+        return np.tile(self.places, len(self))
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.columns.nbytes)
+
+    @property
+    def first(self) -> Rows:
+        first: Rows = self.columns[0]
+        return first
+
+    @property
+    def last(self) -> Rows:
+        last: Rows = self.columns[-1]
+        return last
+
+    @property
+    def references(self) -> Rows:
+        return self.columns.reshape(-1)
+
+    def take(self, places: Ints) -> ColumnarMatches:
+        return ColumnarMatches(self.columns[:, places], self.places, follows=self.follows)

@@ -6,10 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kleene.engine.output.matches import Matches
+from kleene.engine.output.matches import ColumnarMatches, Matches
 from kleene.engine.state.memory import empty
 from kleene.kernels.expression import Ints
-from kleene.kernels.ordering import Ranked, is_in_order, leading_keys, sort_groups, spans_of_matches
+from kleene.kernels.gathering import gather
+from kleene.kernels.ordering import (
+    Ranked,
+    columns_in_order,
+    is_in_order,
+    leading_keys,
+    sort_groups,
+    spans_of_columns,
+    spans_of_matches,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,35 +35,59 @@ class Spans:
 class Ordered:
     """Matches by end, then by start from the latest, then by events in pattern order."""
 
-    # [place]: the number of a match.
-    order: Ints
+    # [place]: the number of a match; None: they stand in this order, from `first` on.
+    order: Ints | None
     start: Ints
     end: Ints
+    first: int = 0
+
+    @property
+    def numbers(self) -> Ints:
+        """[place]: the number of a match."""
+        return np.arange(self.first, self.first + len(self.end)) if self.order is None else self.order
+
+    def part(self, begin: int, end: int) -> Ordered:
+        """Those at some places."""
+        order = None if self.order is None else self.order[begin:end]
+        return Ordered(order, self.start[begin:end], self.end[begin:end], self.first + begin)
 
 
 def in_order(matches: Matches, spans: Spans) -> Ordered:
-    size = len(matches)
-    if matches.follows:
-        start, end = spans.start[matches.first], spans.end[matches.last]
-    else:
-        start, end = empty(size, np.int64), empty(size, np.int64)
-        lasting = spans.start is not spans.end and not np.array_equal(spans.start, spans.end)
-        spans_of_matches(matches.offsets, matches.events, spans.start, spans.end, lasting, start, end)
+    """The order in which results stand."""
+    start, end = spans_of(matches, spans)
     if matches.later is not None:
         end += matches.later
+    if isinstance(matches, ColumnarMatches) and columns_in_order(matches.buffer, start, end):
+        return Ordered(None, start, end)
     ranked = Ranked(matches.offsets, matches.events, matches.variables, start)
-    order = np.arange(size)
     if is_in_order(ranked, end):
-        return Ordered(order, start, end)
+        return Ordered(None, start, end)
+    order = np.arange(len(matches))
     if not np.all(end[1:] >= end[:-1]):
         order = np.argsort(end, kind="stable")
-    sort_groups(ranked, end, _keys(ranked, end, len(spans.end)), order, empty(size, np.int64))
+    sort_groups(ranked, end, _keys(ranked, end, len(spans.end)), order, empty(len(matches), np.int64))
     return Ordered(order, start[order], end[order])
+
+
+def spans_of(matches: Matches, spans: Spans) -> tuple[Ints, Ints]:
+    """[match]: when it starts, and when it ends."""
+    size = len(matches)
+    start, end = empty(size, np.int64), empty(size, np.int64)
+    if matches.follows:
+        gather(spans.start, matches.first, start)
+        gather(spans.end, matches.last, end)
+        return start, end
+    lasting = spans.start is not spans.end and not np.array_equal(spans.start, spans.end)
+    if isinstance(matches, ColumnarMatches):
+        spans_of_columns(matches.buffer, spans.start, spans.end, lasting, start, end)
+    else:
+        spans_of_matches(matches.offsets, matches.events, spans.start, spans.end, lasting, start, end)
+    return start, end
 
 
 def distinct(matches: Matches, spans: Spans) -> Matches:
     """Each match once, since a result is a set: two alternatives may give the same one (`B* | C*`, both empty)."""
-    order = in_order(matches, spans).order
+    order = in_order(matches, spans).numbers
     sizes = np.diff(matches.offsets)[order]
     pairs = np.flatnonzero(sizes[1:] == sizes[:-1])
     if not len(pairs):

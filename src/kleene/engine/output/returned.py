@@ -69,7 +69,7 @@ class Returned:
     def of(query: BoundQuery, events: Columns, store: ColumnStore, strings: StringPool) -> Returned:
         needed = columns_returned(query)
         if any(name not in store.columns for name in needed):
-            store = ColumnStore.from_table(events.table, needed, query.schema, strings)
+            store = ColumnStore.from_table(events.rows, needed, query.schema, strings)
         return Returned(query, events, store, strings, layout_of(_computed(query), store.columns))
 
     def columns(self, selected: Selected) -> dict[str, pa.Array]:
@@ -87,8 +87,8 @@ class Returned:
 
     def _attribute(self, value: Attribute | Nth, selected: Selected) -> pa.Array:
         name = value.attribute
-        if name is None or name not in self.events.table.column_names:
-            return pa.nulls(selected.size, return_type(self.query, value, self.events.table.schema))
+        if name is None or name not in self.events.rows.column_names:
+            return pa.nulls(selected.size, return_type(self.query, value, self.events.rows.schema))
         if isinstance(value, Nth):
             rows = self._having(value.variable, name, selected.numbered(value.variable, value.position))
         else:
@@ -101,9 +101,9 @@ class Returned:
         schema = self.query.schema
         if all(schema.has(name, attribute) for name in component.types):
             return rows
-        names, codes = row_types(self.events.table, schema)
-        has = np.array([schema.has(name, attribute) for name in names], np.bool_)
-        return np.where(has[codes[rows]], rows, np.int32(-1))
+        types = row_types(self.events.rows, schema)
+        has = types.which(lambda name: schema.has(name, attribute))
+        return np.where(has[types.codes[rows]], rows, np.int32(-1))
 
     # Programs
 
@@ -114,7 +114,7 @@ class Returned:
             bindings[:, slot] = selected.bound(variable, which)
         arrays = {}
         for column in columns:
-            kind = return_type(self.query, column.value, self.events.table.schema)
+            kind = return_type(self.query, column.value, self.events.rows.schema)
             program, computed = _program(column.value, self.layout, kind)
             arrays[column.name] = value_column(*self._run(program, bindings, aggregates), computed, kind, self.strings)
         return arrays

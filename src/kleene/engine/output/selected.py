@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kleene.engine.output.matches import Matches
+from kleene.engine.output.matches import ColumnarMatches, Matches
+from kleene.engine.output.ordering import Ordered
 from kleene.engine.state.memory import empty
-from kleene.kernels.expression import Ints
 from kleene.kernels.gathering import ByVariable, Rows, by_variable, fill_lists
 from kleene.pattern.expressions import Which
 from kleene.pattern.nodes import ComponentKind
@@ -29,10 +29,15 @@ class Selected:
     singles: Mapping[str, Rows]
     # [event], by Kleene variable, and where those of each match begin: [match + 1].
     lists: Mapping[str, tuple[Rows, Offsets]]
+    # [variable, match], and the first of these matches, where every variable of the query is single and present.
+    columns: tuple[npt.NDArray[np.int32], int] | None = None
 
     @staticmethod
-    def of(query: BoundQuery, matches: Matches, order: Ints) -> Selected:
-        """These matches in this order."""
+    def of(query: BoundQuery, matches: Matches, part: Ordered) -> Selected:
+        """These of the matches in this order."""
+        if isinstance(matches, ColumnarMatches):
+            return _of_columns(query, matches, part)
+        order = part.numbers
         one = [c.variable for c in query.positives if c.kind is ComponentKind.SINGLE]
         many = [c.variable for c in query.positives if c.kind is not ComponentKind.SINGLE]
         places = [
@@ -85,3 +90,23 @@ class Selected:
         offsets = np.zeros(self.size + 1, np.int32)
         np.cumsum(rows >= 0, out=offsets[1:])
         return rows[rows >= 0], offsets
+
+
+def _of_columns(query: BoundQuery, matches: ColumnarMatches, part: Ordered) -> Selected:
+    """Matches of single events: their columns are those of the variables."""
+    buffer, first = matches.buffer, part.first
+    if part.order is not None:
+        buffer, first = np.take(matches.columns, part.order, axis=1), 0
+    columns = buffer[:, first : first + len(part.end)]
+    singles: dict[str, Rows] = {}
+    lists: dict[str, tuple[Rows, Offsets]] = {}
+    known = dict(zip(matches.places.tolist(), columns, strict=True))
+    for number, component in enumerate(query.positives):
+        if component.kind is not ComponentKind.SINGLE:
+            lists[component.variable] = np.zeros(0, np.int32), np.zeros(len(part.end) + 1, np.int32)
+        elif number in known:
+            singles[component.variable] = known[number]
+        else:
+            singles[component.variable] = np.full(len(part.end), -1, np.int32)
+    all_present = len(singles) == len(query.positives) == len(columns)
+    return Selected(known[int(matches.places[0])], singles, lists, (buffer, first) if all_present else None)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kleene.engine.executors.contract import CompletedRuns, Completions, Executor
 from kleene.engine.executors.windows import Closing
 from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.row_types import RowTypes
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.output.compressed import compressed
 from kleene.engine.output.crowds import crowds, drop_oldest, without
@@ -83,8 +84,12 @@ class Selection:
         closing: Closing,
         *,
         replaying: bool,
+        since: int | None = None,
     ) -> EngineOutputs:
-        """The outputs of what executors completed; none while `replaying`, since they were given before."""
+        """The outputs of what executors completed; none while `replaying`, since they were given before.
+
+        since   when the first matches end that are wanted, all of which are certain; None: all are
+        """
         late = None
         if self._timeouts is not None:
             runs = [each.runs for each in completions if each.runs is not None]
@@ -94,7 +99,10 @@ class Selection:
             completions = self._waiting.released(executors, completions, store.end, time.partitions)
         if replaying:
             return EngineOutputs()
-        completed = [self._completed(each.runs, time) for each in completions if each.runs is not None]
+        runs = [each.runs for each in completions if each.runs is not None]
+        if since is not None:
+            runs = [each.ending(store.end, since) for each in runs]
+        completed = [self._completed(each, time) for each in runs]
         if self._query.output is OutputMode.COMPRESSED:
             return EngineOutputs(self._compressed(completed, store, time), late)
         dense = None
@@ -113,8 +121,8 @@ class Selection:
             matches = distinct(matches, self._spans(store))
         if self._query.output is OutputMode.NON_OVERLAP:
             matches = self._not_overlapping(matches, store, time)
-        columns = ColumnStore(store.columns, store.events, np.zeros(0, np.int64))
-        table = match_table(self._query, store.rows, self._spans(store), matches, columns, self._strings)
+        columns = ColumnStore(store.columns, store.events, RowTypes((), np.zeros(0, np.int32)))
+        table = match_table(self._query, store.rows, self._spans(store), matches, columns, self._strings, since=since)
         return EngineOutputs(table, late, dense)
 
     @property
@@ -147,7 +155,7 @@ class Selection:
         return compressed(query, store.rows, self._spans(store), completed, time, graphs=self._settings.graphs)
 
     def _not_overlapping(self, matches: Matches, store: EventStore, time: Timeline) -> Matches:
-        order = in_order(matches, self._spans(store)).order
+        order = in_order(matches, self._spans(store)).numbers
         partitions = time.partitions[matches.first]
         lefts = matches.across(np.minimum, time.lefts[matches.events])
         rights = matches.across(np.maximum, time.rights[matches.events])

@@ -19,6 +19,7 @@ from kleene.engine.output.matches import Matches
 from kleene.engine.output.ordering import Ordered, Spans, in_order
 from kleene.engine.output.returned import Returned
 from kleene.engine.output.selected import Selected
+from kleene.engine.state.event_rows import EventRows
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import result_schema, timeout_schema
 from kleene.kernels.expression import Ints
@@ -39,26 +40,32 @@ class MatchOwners(NamedTuple):
 
 def match_table(
     query: BoundQuery,
-    table: pa.Table,
+    rows: EventRows,
     spans: Spans,
     matches: Matches,
     store: ColumnStore,
     strings: StringPool,
     owners: MatchOwners | None = None,
+    *,
+    since: int | None = None,
 ) -> pa.Table:
-    """One row a match; event number n is row n of `table`. `NotCompilable` where a RETURN has no program.
+    """One row a match; event number n is row n. `NotCompilable` where a RETURN has no program.
 
     owners   the queries of the matches; without them the events say it, or all matches are of `query`
+    since    when the first of them ends that are wanted; None: all are
     """
-    schema = result_schema(query, table.schema)
-    columns = Columns(table)
+    schema = result_schema(query, rows.schema)
+    columns = Columns(rows)
     returned = Returned.of(query, columns, store, strings)
-    hashes = used_hashes(query, table, spans.step, matches)
+    hashes = used_hashes(query, rows, spans.step, matches)
     pieces = []
-    for part in _pieces(matches, in_order(matches, spans)):
-        selected = Selected.of(query, matches, part.order)
+    ordered = in_order(matches, spans)
+    if since is not None:
+        ordered = ordered.part(int(np.searchsorted(ordered.end, since)), len(ordered.end))
+    for part in _pieces(matches, ordered):
+        selected = Selected.of(query, matches, part)
         arrays = _common(query, columns, part, selected, schema)
-        own = _owners(owners, columns, selected, part.order)
+        own = _owners(owners, columns, selected, part)
         if own is not None:
             arrays["query"] = own.names
         arrays["match_id"] = match_ids(query, selected, hashes, None if own is None else own.digests)
@@ -69,7 +76,7 @@ def match_table(
                 arrays[column.name] = _variable(columns, selected, column.value.variable, schema, column.name)
         arrays |= returned.columns(selected)
         if query.listed:
-            arrays |= _listed(query, columns, matches.take(part.order), spans, schema)
+            arrays |= _listed(query, columns, matches.take(part.numbers), spans, schema)
         piece = pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema)
         if own is not None and owners is None:
             # Of several queries that have the same match.
@@ -78,31 +85,31 @@ def match_table(
     return pa.concat_tables(pieces)
 
 
-def _owners(owners: MatchOwners | None, columns: Columns, selected: Selected, order: Ints) -> MatchOwners | None:
+def _owners(owners: MatchOwners | None, columns: Columns, selected: Selected, part: Ordered) -> MatchOwners | None:
     """The queries of matches in an order, where these are several: given, or of their first events."""
     if owners is not None:
-        return MatchOwners(owners.names.take(to_arrow(order)), owners.digests[order])
-    if OWNER not in columns.table.column_names:
+        return MatchOwners(owners.names.take(to_arrow(part.numbers)), owners.digests[part.numbers])
+    if OWNER not in columns.rows.column_names:
         return None
     numbers, digests = (columns.take(name, selected.first, absent=False) for name in (OWNER, OWNER_DIGEST))
     return MatchOwners(numbers.cast(pa.string()), to_numpy(digests).astype(np.uint64))
 
 
-def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Matches, closed: Ints) -> pa.Table:
+def timeout_table(query: BoundQuery, rows: EventRows, spans: Spans, prefixes: Matches, closed: Ints) -> pa.Table:
     """One row per run start that never became a match: how far it came.
 
     closed   [prefix]: when its window closed, `NEVER` where nothing closed it
     """
-    schema = timeout_schema(query, table.schema)
-    columns = Columns(table)
-    hashes = used_hashes(query, table, spans.step, prefixes) if query.identified else None
+    schema = timeout_schema(query, rows.schema)
+    columns = Columns(rows)
+    hashes = used_hashes(query, rows, spans.step, prefixes) if query.identified else None
     pieces = []
     for part in _pieces(prefixes, in_order(prefixes, spans)):
-        selected = Selected.of(query, prefixes, part.order)
+        selected = Selected.of(query, prefixes, part)
         arrays = _common(query, columns, part, selected, schema)
         arrays["stream"] = constant(str(query.timeouts), selected.size)
         arrays["reached"] = to_arrow(_reached(selected))
-        moments = closed[part.order]
+        moments = closed[part.numbers]
         known = time_column(moments, schema.field("closed").type)
         open_ones = moments == NEVER
         arrays["closed"] = pc.if_else(to_arrow(open_ones), None, known) if open_ones.any() else known
@@ -110,7 +117,7 @@ def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Ma
         if hashes is not None:
             arrays[IDENTITY] = match_ids(query, selected, hashes)
         if LAST_TIE in schema.names:
-            latest = prefixes.take(part.order).latest.astype(np.int32)
+            latest = prefixes.take(part.numbers).latest.astype(np.int32)
             arrays[LAST_TIE] = columns.take(str(query.schema.tie_breaker), latest, absent=False)
         pieces.append(pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema))
     return pa.concat_tables(pieces)
@@ -118,16 +125,15 @@ def timeout_table(query: BoundQuery, table: pa.Table, spans: Spans, prefixes: Ma
 
 def _pieces(matches: Matches, ordered: Ordered) -> Iterator[Ordered]:
     """Matches in pieces of about `PIECE` references: at least one piece, and at least one match in each."""
-    if len(matches.events) <= PIECE:
+    if len(matches.references) <= PIECE:
         yield ordered
         return
-    references = np.cumsum(np.diff(matches.offsets)[ordered.order])
+    references = np.cumsum(np.diff(matches.offsets)[ordered.numbers])
     begin = 0
     while begin < len(references):
         before = references[begin - 1] if begin else 0
         end = max(begin + 1, int(np.searchsorted(references, before + PIECE, side="right")))
-        part = slice(begin, end)
-        yield Ordered(ordered.order[part], ordered.start[part], ordered.end[part])
+        yield ordered.part(begin, end)
         begin = end
 
 
@@ -174,7 +180,7 @@ def _listed(
     if LAST_TIE in schema.names:
         tie = str(query.schema.tie_breaker)
         arrays[LAST_TIE] = columns.take(tie, matches.latest.astype(np.int32), absent=False)
-        first = _first(matches, spans.start, ranks(columns.table.column(tie)))
+        first = _first(matches, spans.start, ranks(columns.rows.column(tie)))
         arrays[FIRST_TIE] = columns.take(tie, first.astype(np.int32), absent=False)
     return arrays
 

@@ -61,5 +61,4 @@ def _step(kind: pa.DataType) -> int:
 def _texts(codes: Ints, missing: npt.NDArray[np.bool_] | None, strings: StringPool) -> pa.Array:
     """Strings by their codes; each distinct one is looked up once."""
     distinct, places = np.unique(codes, return_inverse=True)
-    texts = pa.array([strings.text(code) for code in distinct.tolist()], pa.string())
-    return texts.take(to_arrow(places, missing))
+    return strings.texts(distinct).take(to_arrow(places, missing))

@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.algebra.nodes import StreamSource
-from kleene.engine.intake.columns import NO_TYPE, ColumnStore
+from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.masks import mask
-from kleene.engine.output.gathering import taken_rows
+from kleene.engine.intake.row_types import NO_TYPE
+from kleene.engine.intake.strings import StringPool
 from kleene.engine.query_sets.atoms import real_atoms
 from kleene.engine.query_sets.compiling import ALWAYS, TYPE, class_column
+from kleene.engine.state.event_rows import taken_rows
 from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.compiling import EventLayout
 from kleene.engine.streams.intake import Points
@@ -75,7 +77,7 @@ class SharedIntake(NamedTuple):
         size = rows.num_rows
         atoms = AtomColumns(np.zeros((size, len(self.atoms)), np.int64), np.ones((size, len(self.atoms)), np.uint8))
         for number, name in enumerate(self.atoms):
-            _put_atoms(atoms.values[:, number], atoms.known[:, number], name, store, layout, flags)
+            _put_atoms(atoms.values[:, number], atoms.known[:, number], name, store, layout, flags, values.strings)
         events = StreamEvents(*points.for_kernels(), np.zeros(0, np.uint64))
         return ComingEvents(Coming(events, atoms, _cells(columns, layout)), columns)
 
@@ -103,12 +105,19 @@ def _bits(reals: Reals) -> Ints:
 
 
 def _put_atoms(
-    values: Ints, known: Bytes, name: str, store: ColumnStore, layout: EventLayout, flags: Mapping[str, Ints]
+    values: Ints,
+    known: Bytes,
+    name: str,
+    store: ColumnStore,
+    layout: EventLayout,
+    flags: Mapping[str, Ints],
+    strings: StringPool,
 ) -> None:
     if name == ALWAYS:
         return
     if name == TYPE:
-        values[:], known[:] = store.types, store.types != NO_TYPE
+        types = store.types.in_pool(strings)
+        values[:], known[:] = types, types != NO_TYPE
         return
     if name in flags:
         values[:] = flags[name]
@@ -126,8 +135,7 @@ def _put_atoms(
 def _members(source: StreamSource, store: ColumnStore, values: CellValues) -> Ints:
     """[event]: 1 where it is of the source's class."""
     event_class = source.event_class
-    wanted = np.array([values.strings.code(name) for name in event_class.types], np.int64)
-    member = np.isin(store.types, wanted)
+    member = store.types.are(event_class.types)
     if event_class.predicate:
         member &= mask(event_class.predicate, store, values.strings)
     return member.astype(np.int64)

@@ -10,13 +10,14 @@ import pyarrow as pa
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.strings import StringPool
 from kleene.engine.output.identity import Hashes
-from kleene.engine.output.matches import Matches
+from kleene.engine.output.matches import ColumnarMatches, Matches
 from kleene.engine.output.ordering import in_order
 from kleene.engine.output.returned import columns_returned
 from kleene.engine.output.tables import MatchOwners, match_table
 from kleene.engine.query_sets.held_events import NumberedRows
 from kleene.engine.query_sets.results import SharedFound, distinct_matches
 from kleene.engine.query_sets.stored import StoredQueries
+from kleene.engine.state.event_rows import EventRows
 from kleene.kernels.expression import Ints
 from kleene.kernels.shared_nodes import Numbers
 from kleene.kernels.stream_instances import FIRST_VALUE
@@ -40,7 +41,7 @@ def line_lists(found: SharedFound, strings: StringPool, queries: StoredQueries) 
     query, events, numbers = _numbers(found)
     distinct = distinct_matches(numbers, found.pairs, queries)
     matches = _matches(numbers[distinct.firsts])
-    order = in_order(matches, events.spans).order
+    order = in_order(matches, events.spans).numbers
     table = _table(query, events, matches.take(order), strings, None).drop_columns(["match_id", "query"])
     return table.add_column(0, "queries", distinct.queries.take(pa.array(order)))
 
@@ -49,7 +50,7 @@ def _table(
     query: BoundQuery, events: NumberedRows, matches: Matches, strings: StringPool, owners: MatchOwners | None
 ) -> pa.Table:
     store = ColumnStore.from_table(events.rows, columns_returned(query), query.schema, strings)
-    return match_table(query, events.rows, events.spans, matches, store, strings, owners)
+    return match_table(query, EventRows(events.rows), events.spans, matches, store, strings, owners)
 
 
 def _numbers(found: SharedFound) -> tuple[BoundQuery, NumberedRows, Ints]:
@@ -61,4 +62,5 @@ def _numbers(found: SharedFound) -> tuple[BoundQuery, NumberedRows, Ints]:
 
 
 def _matches(numbers: Ints) -> Matches:
-    return Matches.of_rows(numbers, np.arange(numbers.shape[1], dtype=np.uint8))
+    columns = np.ascontiguousarray(numbers.T, np.int32)
+    return ColumnarMatches(columns, np.arange(numbers.shape[1], dtype=np.uint8))

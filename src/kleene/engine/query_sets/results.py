@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.algebra.query import BoundStreamQuery
-from kleene.engine.output.gathering import taken_rows
 from kleene.engine.output.identity import Hashes, column_hashes, folds_of_queries, ids_of
 from kleene.engine.query_sets.held_events import NumberedRows
 from kleene.engine.query_sets.stored import StoredQueries
+from kleene.engine.state.event_rows import taken_rows
 from kleene.engine.streams.cells import CellLayout, CellValues
 from kleene.engine.streams.results import result_order, value_columns
 from kleene.frames.numbers import to_arrow

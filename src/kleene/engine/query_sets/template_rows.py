@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from kleene.codegen.value_kinds import ValueKind
 from kleene.engine.engine import Engine, check_bounded
-from kleene.engine.output.gathering import taken_rows
 from kleene.engine.output.identity import Hashes, event_hashes
 from kleene.engine.query_sets.compiling import Parameters, SharedCompiler
 from kleene.engine.query_sets.graph import QueryNodes
@@ -20,6 +19,7 @@ from kleene.engine.query_sets.lasting_arrays import with_some_room
 from kleene.engine.query_sets.results import found_pairs
 from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.stored import ALWAYS_THERE, GONE
+from kleene.engine.state.event_rows import taken_rows
 from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.compiling import EventLayout
 from kleene.engine.streams.intake import Points

@@ -16,6 +16,8 @@ from kleene.kernels.expression import Ints
 
 # Where a string begins.
 _OFFSET = 4
+# Pieces of a column.
+_MANY = 64
 
 
 def held_bytes(tables: Sequence[pa.Table]) -> int:
@@ -23,6 +25,10 @@ def held_bytes(tables: Sequence[pa.Table]) -> int:
     total = 0
     dictionaries: dict[tuple[int, ...], int] = {}
     for table in tables:
+        if any(column.num_chunks > _MANY for column in table.columns):
+            # To look at each piece takes longer than to match its rows.
+            total += int(table.get_total_buffer_size())
+            continue
         for column in table.columns:
             if not pa.types.is_dictionary(column.type):
                 total += int(column.nbytes)

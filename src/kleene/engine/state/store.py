@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.intake.columns import ColumnStore, counted_types, type_codes
-from kleene.engine.intake.strings import StringPool
-from kleene.engine.state.chunked_rows import ChunkedRows
+from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.row_types import row_types
+from kleene.engine.state.event_rows import ChunkedRows, EventRows
 from kleene.engine.state.growing import Growing
-from kleene.frames.numbers import to_arrow
 from kleene.kernels.expression import EventColumns, Ints
 from kleene.pattern.schema import Schema
 
@@ -28,7 +27,7 @@ ORDERED = ("start", "end", "step", "left", "right", "position", "place", "barrie
 class EventBatch:
     """Events to be held, in canonical order."""
 
-    rows: pa.Table
+    rows: EventRows
     columns: ColumnStore
     # [event]: the code of its partition, −1: in none.
     partition: Ints
@@ -49,11 +48,10 @@ class EventBatch:
         columns = ColumnStore(
             self.columns.columns,
             EventColumns(*(_taken(array, places) for array in events)),
-            self.columns.types[places],
-            self.columns.kinds,
+            self.columns.types.take(places),
         )
         numbers = taken({name: getattr(self, name) for name in ("partition", *ORDERED)}, places)
-        return EventBatch(self.rows.take(to_arrow(places)), columns, **numbers)
+        return EventBatch(self.rows.take(places), columns, **numbers)
 
 
 def taken(numbers: Mapping[str, Ints], places: Ints) -> dict[str, Ints]:
@@ -63,12 +61,12 @@ def taken(numbers: Mapping[str, Ints], places: Ints) -> dict[str, Ints]:
 
 
 class EventStore:
-    def __init__(self, columns: ColumnStore, rows: pa.Table, schema: Schema) -> None:
+    def __init__(self, columns: ColumnStore, rows: pa.Schema, schema: Schema) -> None:
         """An empty store for events of this layout."""
         self._same = _same_numbers(schema)
         self.columns = columns.columns
         self._events = [Growing(array[:, :0]) for array in columns.events]
-        self._rows = ChunkedRows(rows.schema)
+        self._rows = ChunkedRows(rows)
         self._stored = kept_numbers(schema)
         names = [name for name in ("partition", *ORDERED) if name not in self._same]
         self._growing = {name: Growing(np.zeros(0, np.int64)) for name in names}
@@ -108,12 +106,11 @@ class EventStore:
         steps[known] = self.step[places[known]]
         return steps
 
-    def events_between(self, first: int, last: int, schema: Schema, strings: StringPool) -> EventBatch:
+    def events_between(self, first: int, last: int, schema: Schema) -> EventBatch:
         """Held events as they came, with their types, which are not held."""
         rows = self.rows.slice(first, last - first)
-        types = type_codes(rows, schema, strings)
         events = EventColumns(*(_between(array, first, last) for array in self.events))
-        columns = ColumnStore(self.columns, events, types, counted_types(types))
+        columns = ColumnStore(self.columns, events, row_types(rows, schema))
         return EventBatch(rows, columns, **{name: getattr(self, name)[first:last] for name in ("partition", *ORDERED)})
 
     def numbers(self, places: Ints) -> dict[str, Ints]:
@@ -125,8 +122,12 @@ class EventStore:
         return {name: numbers[self._same.get(name, name)] for name in ORDERED if name not in ("start", "end")}
 
     @property
-    def rows(self) -> pa.Table:
-        return self._rows.table
+    def rows(self) -> EventRows:
+        return self._rows.rows
+
+    def keep_rows(self) -> None:
+        """Let go of the table that came last where most of it would be held for nothing."""
+        self._rows.keep()
 
     @property
     def nbytes(self) -> int:

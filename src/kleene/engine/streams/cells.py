@@ -79,7 +79,7 @@ class CellValues:
 
     def _strings(self, codes: Ints, known: Flags, arrow: pa.DataType) -> pa.Array:
         distinct, places = np.unique(codes[known], return_inverse=True)
-        texts = pa.array([self.strings.text(code) for code in distinct.tolist()], pa.string())
+        texts = self.strings.texts(distinct)
         indices = np.zeros(len(codes), np.int32)
         indices[known] = places
         encoded = pa.DictionaryArray.from_arrays(to_arrow(indices, None if known.all() else ~known), texts)

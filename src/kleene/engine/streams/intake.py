@@ -14,7 +14,7 @@ from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.masks import mask
 from kleene.engine.intake.row_types import row_types
 from kleene.engine.intake.timeline import integers
-from kleene.engine.output.gathering import taken_rows
+from kleene.engine.state.event_rows import AnyRows, EventRows
 from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.compiling import CompiledStream
 from kleene.frames.arrow import as_integers, nanoseconds_a_step
@@ -22,8 +22,8 @@ from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import times
 from kleene.kernels.blocks import holds_rows
 from kleene.kernels.expression import EventColumns, Ints
-from kleene.kernels.keys import places_of
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
+from kleene.kernels.scanning import places_of
 from kleene.kernels.stream_instances import StreamEvents
 from kleene.pattern.nodes import EventClass
 from kleene.pattern.schema import FIRST_TIE, Schema
@@ -45,14 +45,14 @@ class Arrived(NamedTuple):
 def arrived(table: pa.Table, stream: CompiledStream, values: CellValues) -> Iterator[Arrived]:
     """The events of a table that some formula takes, some of them at a time; a step is never cut."""
     schema = stream.plan.query.schema
-    names, codes = row_types(table, schema)
+    types_of_rows = row_types(table, schema)
     types = {name for formula in stream.plan.formulas for name in formula.source.event_class.types}
-    useful = places_of(codes, np.array([name in types for name in names], np.bool_))
-    rows = table if len(useful) == table.num_rows else taken_rows(table, useful)
+    useful = places_of(types_of_rows.codes, types_of_rows.which(types.__contains__))
+    rows = EventRows(table, None if len(useful) == table.num_rows else useful)
     points = Points.of(rows, schema)
     order = points.order()
     if order is not None:
-        rows, points = taken_rows(rows, order), points.take(order)
+        rows, points = rows.take(order), points.take(order)
     begin = 0
     while begin < rows.num_rows:
         end = points.step_end(min(begin + _AT_ONCE, rows.num_rows))
@@ -69,7 +69,7 @@ class Points(NamedTuple):
     end_ties: Ints
 
     @staticmethod
-    def of(rows: pa.Table, schema: Schema) -> Points:
+    def of(rows: AnyRows, schema: Schema) -> Points:
         ends = integers(rows.column(schema.time))
         starts = ends if schema.start is None else integers(rows.column(schema.start))
         if schema.tie_breaker is None:
@@ -141,7 +141,7 @@ def tie_column(numbers: Ints, kind: pa.DataType) -> pa.Array:
     return to_arrow(bits.view(np.float64)).cast(kind)
 
 
-def _arrays(rows: pa.Table, points: Points, stream: CompiledStream, values: CellValues) -> Arrived:
+def _arrays(rows: EventRows, points: Points, stream: CompiledStream, values: CellValues) -> Arrived:
     layout, schema = stream.events, stream.plan.query.schema
     store = ColumnStore.from_table(rows, list(layout.columns), schema, values.strings, layout.spare)
     columns = store.events
@@ -177,6 +177,5 @@ def _arrays(rows: pa.Table, points: Points, stream: CompiledStream, values: Cell
 
 def _members(event_class: EventClass, store: ColumnStore, values: CellValues) -> Flags:
     """Which events are of a class."""
-    wanted = np.array([values.strings.code(name) for name in event_class.types], np.int64)
-    member = np.isin(store.types, wanted)
+    member = store.types.are(event_class.types)
     return member & mask(event_class.predicate, store, values.strings) if event_class.predicate else member

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from kleene.algebra.nodes import AttributeName
 from kleene.algebra.query import BoundStreamQuery
-from kleene.engine.output.gathering import constant, taken_rows
+from kleene.engine.output.gathering import constant
 from kleene.engine.output.identity import begun_folds, column_hashes, ids_of
+from kleene.engine.state.event_rows import taken_rows
 from kleene.engine.streams.cells import CellLayout, CellValues
 from kleene.engine.streams.intake import tie_column
 from kleene.frames.arrow import empty_table

@@ -99,7 +99,7 @@ class TreeBuilder:
         self.key = query.partition if key is None else key
         known = Known(statistics or Statistics(), (*query.components, *components(logical.pattern)), self.key)
         self.model = CostModel(known, weights)
-        self.parts = all_parts(logical, self.key)
+        self.parts = all_parts(logical, self.key, query.schema)
         self._clauses = ClausePlaces(logical, self.key, query.schema)
         places = {component: place for place, component in enumerate(components(logical.pattern))}
         every = (between for parts in self.parts.values() for between in parts.between)
@@ -127,7 +127,7 @@ class TreeBuilder:
         clauses, bound, always = self._clauses, left.bound | right.bound, left.always | right.always
         tested = clauses.known_with(bound)
         here = tested & ~(left.tested | right.tested)
-        looked_up = here & clauses.lookups
+        looked_up = clauses.looked_up(here, left.bound, right.bound)
         if looked_up and always != bound:
             looked_up &= clauses.known_with(always)
         equalities, tests = clauses.listed(looked_up), clauses.listed(here ^ looked_up)
@@ -148,7 +148,7 @@ class TreeBuilder:
         bound = child.bound | self._clauses.bits((closure.component.variable,))
         tested = self._clauses.known_with(bound)
         site, tests = closure.site, self._clauses.listed(tested & ~child.tested)
-        node = GroupNode(child.node, site.scan, site.gap, site.conditions, tests, closure.leaves)
+        node = GroupNode(child.node, site.scan, site.gap, site.conditions, tests, closure.leaves, site.equalities)
         return self._over((child,), node, bound, child.always, tested)
 
     def negate(self, child: Subtree, negation: BetweenParts) -> Subtree:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kleene.optimize.trees.logical import Logical
+from kleene.optimize.trees.lookups import bound_beside, finds_events
 from kleene.optimize.trees.placing import unless_implied
 from kleene.pattern.closures import closures_at_edge, has_fixed, is_closure, side_by_side, takes_first
 from kleene.pattern.expressions import Clause, variables
 from kleene.pattern.gaps import Neighbours, negations
 from kleene.pattern.nodes import Component, Conjunction, Leaf, Pattern, Sequence, components
+from kleene.pattern.schema import Schema
 from kleene.plan.physical import Scan
 from kleene.plan.trees import Gap, Join, Site
 
@@ -59,29 +61,33 @@ class Parts:
         return (1 << len(self.joined)) - 1
 
 
-def all_parts(logical: Logical, key: tuple[str, ...]) -> dict[Pattern, Parts]:
+def all_parts(logical: Logical, key: tuple[str, ...], schema: Schema) -> dict[Pattern, Parts]:
     """The parts of every sequence and conjunction in a pattern."""
     every = tuple(components(logical.pattern))
+    beside = bound_beside(logical.pattern)
     present = frozenset(component.variable for component in every if not component.negated)
-    conditions, named = {}, {}
+    conditions, looked_up, named = {}, {}, {}
     for component in every:
         if takes_first(component):
             continue
         name = component.variable
         said = logical.negative if component.negated else logical.members
         conditions[name] = unless_implied(said.get(name, ()), key)
+        looked_up[name] = tuple(c for c in conditions[name] if finds_events(c, component, beside[name], schema))
         named[name] = (frozenset().union(*map(variables, conditions[name])) & present) - {name}
     closures = frozenset(component.variable for component in every if is_closure(component))
     chosen_by = frozenset(name for closure in closures for name in named[closure])
     around = {component.variable: neighbours for component, neighbours in negations(logical.pattern)}
-    dividing = _Dividing(conditions, named, closures, chosen_by, around)
+    dividing = _Dividing(conditions, looked_up, named, closures, chosen_by, around)
     return dict(dividing.of(logical.pattern, Gap((), ()), in_conjunction=False))
 
 
 @dataclass(frozen=True, slots=True)
 class _Dividing:
-    # By variable of a negated class or closure: its conditions, and the other variables that these name.
+    # By variable of a negated class or closure: its conditions, those by which its events are looked up, and the other
+    # variables that they name.
     conditions: Mapping[str, tuple[Clause, ...]]
+    looked_up: Mapping[str, tuple[Clause, ...]]
     named: Mapping[str, frozenset[str]]
     closures: frozenset[str]
     # The closures that the conditions on another closure's members name: their groups are formed on top, in the order
@@ -158,7 +164,8 @@ class _Dividing:
         return self.closures.isdisjoint((*gap.before, *gap.after))
 
     def _site(self, component: Component, gap: Gap) -> Site:
-        return Site(Scan(component), gap, self.conditions[component.variable])
+        name = component.variable
+        return Site(Scan(component), gap, self.conditions[name], self.looked_up[name])
 
 
 # Gaps --------------------------------------------------------------------------------------------------------------

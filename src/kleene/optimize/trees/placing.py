@@ -6,24 +6,15 @@ above the disjunction, on the records of all its branches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from kleene.optimize.trees.logical import Logical
-from kleene.pattern.expressions import Attribute, Clause, Comparison, Which, references, variables
+from kleene.optimize.trees.lookups import is_lookup
+from kleene.pattern.expressions import Attribute, Clause, Which, equated, references, variables
 from kleene.pattern.nodes import Component, ComponentKind, Disjunction, Leaf, Pattern, components
 from kleene.pattern.schema import Schema
-from kleene.pattern.types import ValueType
 from kleene.plan.check_trees import holds_when_absent
 from kleene.plan.implied import implied_by_key
-
-# The types whose values are equal exactly when they are the same, so that a hash lookup finds the equal ones.
-_HASHED = frozenset(
-    {ValueType.INT, ValueType.STRING, ValueType.BOOL, ValueType.FLOAT, ValueType.TIMESTAMP, ValueType.ZONED}
-)
-
-
-# An integer is looked up among real numbers as the real number that it equals.
-_NUMBERS = frozenset({ValueType.INT, ValueType.FLOAT})
 
 
 def unless_implied(clauses: Iterable[Clause], key: tuple[str, ...]) -> tuple[Clause, ...]:
@@ -39,8 +30,15 @@ class ClausePlaces:
         self._bits = {name: 1 << number for number, name in enumerate(present)}
         self._clauses = unless_implied(logical.positive, key)
         self._needs = tuple(self._needed(clause, logical.pattern) for clause in self._clauses)
-        # The clauses that a join tests by hash lookup, if each of its records binds their variables.
-        self.lookups = sum(1 << n for n, c in enumerate(self._clauses) if is_lookup(c, present, schema))
+        # By bit: the clauses that a join tests by hash lookup if each of its records binds their variables, and of
+        # those on more than two variables, what must be on one side of it.
+        self._lookups = 0
+        self._together: dict[int, tuple[int, int]] = {}
+        for number, clause in enumerate(self._clauses):
+            if is_lookup(clause, present, schema) and (sides := equated(clause)) is not None:
+                self._lookups |= 1 << number
+                if self._needs[number].bit_count() > 2:
+                    self._together[1 << number] = self.bits(variables(sides[0])), self.bits(variables(sides[1]))
         self.every = (1 << len(self._clauses)) - 1
         self._known: dict[int, int] = {}
         self._listed: dict[int, tuple[Clause, ...]] = {}
@@ -66,6 +64,15 @@ class ClausePlaces:
                 bit <<= 1
             self._known[bound] = testable
         return testable
+
+    def looked_up(self, chosen: int, left: int, right: int) -> int:
+        """Of clauses that a join of these variables is the first to know, those that equate one side with the other."""
+        found = chosen & self._lookups
+        for bit, (one, other) in self._together.items():
+            apart = not (one & ~left or other & ~right) or not (one & ~right or other & ~left)
+            if found & bit and not apart:
+                found ^= bit
+        return found
 
     def listed(self, chosen: int) -> tuple[Clause, ...]:
         """The clauses of these bits, in the order of the text."""
@@ -109,22 +116,4 @@ def _fits_leaf(clause: Clause, component: Component) -> bool:
     return component.kind is not ComponentKind.SINGLE or all(
         isinstance(r, Attribute) and r.variable == component.variable and r.which is Which.SINGLE
         for r in references(clause)
-    )
-
-
-def is_lookup(clause: Clause, always: Mapping[str, Component], schema: Schema) -> bool:
-    """Whether a join can test a clause by hash lookup: it equates one value of each side, which every record has."""
-    literal = clause.literals[0]
-    if len(clause.literals) > 1 or not isinstance(literal, Comparison) or literal.operator != "=":
-        return False
-    one, other = literal.left, literal.right
-    if not isinstance(one, Attribute) or not isinstance(other, Attribute):
-        return False
-    if {one.type, other.type} != _NUMBERS and (one.type is not other.type or one.type not in _HASHED):
-        return False
-    return all(
-        side.which is Which.SINGLE
-        and side.variable in always
-        and all(schema.has(name, side.attribute) for name in always[side.variable].types)
-        for side in (one, other)
     )

@@ -21,9 +21,11 @@ from kleene.plan.trees import TreePlan
 
 # The weight of the latest statistics in the running averages.
 _WEIGHT = 0.75
-# Observing costs as much as some ten thousand combinations: it is done after so many of them, or so many usual rounds;
+# Observing costs as much as forty thousand combinations: it is done after so many of them, or so many usual rounds;
 # and after fewer, where an event makes more than twice as many of them as it did before.
-_TRIED, _ROUNDS, _TRIED_IN_A_JUMP = 400_000, 8, 40_000
+_TRIED, _ROUNDS, _TRIED_IN_A_JUMP = 1_000_000, 8, 40_000
+# A look that finds nothing new lets the next one wait for twice as many combinations, up to so many times the first.
+_MOST_PATIENCE = 8
 # The events of a usual round.
 USUAL_ROUND = 4096
 # The fewest events that statistics rest on, where so many are held; a round is longer, unless batches are small.
@@ -51,6 +53,7 @@ class Adapter:
         self._events = self._tried = 0
         # How many an event made before the last look; None: not known for this plan.
         self._tried_an_event: float | None = None
+        self._patience = 1
         self.costs: Costed = cost_of(query, plan, statistics)
 
     def after_round(
@@ -77,8 +80,9 @@ class Adapter:
         adapting = self._settings.adapting
         self.statistics = merged(self.statistics, self._observer.observed(sample), _WEIGHT, adapting.change)
         if not changed(self._made_for, self.statistics, adapting.change):
+            self._patience = min(2 * self._patience, _MOST_PATIENCE)
             return None
-        self._made_for = self.statistics
+        self._made_for, self._patience = self.statistics, 1
         self.costs = cost_of(self._query, self._plan, self.statistics)
         candidate = chosen_tree(self._query, self._logical, self.statistics, self._settings)
         if candidate.plan == self._plan or candidate.costs.total > (1 - adapting.gain) * self.costs.total:
@@ -92,7 +96,7 @@ class Adapter:
         jumps = before is not None and tried > 2 * before * events
         self._events, self._tried = self._events + events, self._tried + tried
         rounds = _ROUNDS * (self._settings.adapting.round or USUAL_ROUND)
-        if self._events < rounds and self._tried < (_TRIED_IN_A_JUMP if jumps else _TRIED):
+        if self._events < rounds and self._tried < (_TRIED_IN_A_JUMP if jumps else self._patience * _TRIED):
             return False
         self._tried_an_event = self._tried / self._events
         self._events = self._tried = 0

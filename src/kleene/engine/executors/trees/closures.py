@@ -16,7 +16,6 @@ from kleene.kernels.expression import Ints
 from kleene.kernels.joins import END, FIRST, LAST, LEFT, RIGHT, START, Numbers, Records
 from kleene.kernels.negation import OPEN, Gaps
 from kleene.kernels.timeline import LATEST, WindowLength, shifted
-from kleene.pattern.expressions import Which
 from kleene.plan.trees import Gap, GroupNode, Site
 
 Flags = npt.NDArray[np.bool_]
@@ -65,17 +64,15 @@ class GroupMembers:
 
     def __init__(self, site: Site, setting: Setting) -> None:
         self.fewest = site.scan.component.minimum
-        self._keyed = setting.keyed
-        self.candidates = setting.members_of(site.scan.component)
-        identifier = (site.scan.component.variable, Which.MEMBER)
-        self._condition = CompiledCondition(site.conditions, setting.columns, setting.strings, [identifier])
+        self.candidates = setting.members_of(site)
+        identifier = self.candidates.identifier
+        self._condition = CompiledCondition(self.candidates.tests, setting.columns, setting.strings, [identifier])
         self._test = self._condition.event_test(identifier)
 
     def between(self, floors: Ints, ceilings: Ints, bound: NamedRecords, at: Round) -> tuple[Numbers, Ints]:
         """The members of each record, the latest first, and how many each has."""
         first, last = (np.ascontiguousarray(bound.records.times[:, place]) for place in (FIRST, LAST))
-        keys = at.time.keys[first] if self._keyed else np.zeros(len(bound), np.int64)
-        gaps = Gaps(keys, floors, ceilings, first, last, at.within)
+        gaps = Gaps(self.candidates.codes_of(bound, at), floors, ceilings, first, last, at.within)
         events, offsets, _ = bound.references(list(bound.columns))
         scope, linked = self._condition.scope(bound, at), self.candidates.linked.arrays
         out = Members(empty(max(1024, 2 * len(bound)), np.int32), np.zeros(len(bound), np.int64), np.zeros(1, np.int64))
@@ -106,7 +103,7 @@ class ClosureStep(Step):
 
     def __init__(self, node: GroupNode, setting: Setting) -> None:
         self._members = GroupMembers(node.site, setting)
-        super().__init__(node.scan.component, setting, self._members.candidates)
+        super().__init__(self._members.candidates, setting)
         self._gap = node.gap
         # The closures that follow it side by side, from the last one back.
         self._following = [GroupMembers(site, setting) for site in reversed(node.leaves)]

@@ -17,7 +17,7 @@ from kleene.engine.executors.trees.tree import OperatorTree
 from kleene.engine.executors.windows import Closing, within
 from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
-from kleene.engine.output.matches import Matches
+from kleene.engine.output.matches import ColumnarMatches, Matches
 from kleene.engine.state.growing import Growing
 from kleene.engine.state.statistics import ComponentCounts
 from kleene.engine.state.store import EventStore
@@ -248,7 +248,8 @@ class TreeExecutor(Executor):
         refs = whole.records.refs
         if not self._pools and not self.plan.aliases and (not len(refs) or refs.min() >= 0):
             places = [whole.columns[name] for name in names]
-            return Matches.of_rows(refs[:, places], np.array([order[name] for name in names], np.uint8))
+            columns = np.ascontiguousarray(refs[:, places].T, np.int32)
+            return ColumnarMatches(columns, np.array([order[name] for name in names], np.uint8))
         events, offsets, whose = whole.references(names)
         variables = np.array([order[name] for name in names], np.int64)[whose]
         if self.plan.aliases:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kleene.engine.executors.trees.conditions import conditions
-from kleene.engine.executors.trees.lookup import Lookup, SideIndex, fits_lookup
+from kleene.engine.executors.trees.lookup import Lookup, SideIndex
 from kleene.engine.executors.trees.negations import AfterLeft, BeforeRight
 from kleene.engine.executors.trees.operators import Operator, Setting, kept_by
 from kleene.engine.executors.trees.pair_tests import PairTests, clashes, is_simple, lists_clash, with_distinct
@@ -36,10 +36,10 @@ class JoinOperator(Operator):
     def __init__(self, node: JoinNode, left: Operator, right: Operator, setting: Setting) -> None:
         super().__init__(node, [*left.variables, *right.variables], setting)
         self._left, self._right, self._ordered = left, right, node.kind is Join.SEQ
-        usable = [clause for clause in node.equalities if fits_lookup(clause, setting.columns)]
-        self._lookup = Lookup(usable, (left.columns, right.columns), setting.columns, keyed=setting.keyed)
+        equalities, untold = setting.looked_up(node.equalities, left.columns)
+        self._lookup = Lookup(equalities, keyed=setting.keyed)
         self._indices = SideIndex(0, self._lookup), SideIndex(1, self._lookup)
-        others = [clause for clause in (*node.equalities, *node.tests) if clause not in usable]
+        others = [*untold, *node.tests]
         simple = [clause for clause in others if is_simple(clause, setting)]
         self._tests = conditions(
             [clause for clause in others if clause not in simple], setting.columns, setting.strings
@@ -63,7 +63,7 @@ class JoinOperator(Operator):
         self._right.assemble(at)
         left, right = self._left.buffer, self._right.buffer
         if left.size > left.fresh:
-            self._indices[0].take(left, left.fresh, at)
+            self._indices[0].take(left.fresh, self._left.bound(left.delta), at)
         parts = []
         if self._ordered:
             before = [pushed for pushed in self.pushed if isinstance(pushed, AfterLeft)]
@@ -74,7 +74,7 @@ class JoinOperator(Operator):
             right.clear()
         else:
             if right.size > right.fresh:
-                self._indices[1].take(right, right.fresh, at)
+                self._indices[1].take(right.fresh, self._right.bound(right.delta), at)
             if right.size > right.fresh and left.size and self._emits(at):
                 parts.append(self._joined(0, right.delta, UP_TO, at))
             if left.size > left.fresh and right.size and self._emits(at):
@@ -98,7 +98,7 @@ class JoinOperator(Operator):
     def _joined(self, inner_side: int, outer: Records, order: int, at: Round) -> Records:
         """Join new records of one side with all of the other."""
         inner = (self._left, self._right)[inner_side].buffer
-        codes = self._lookup.codes(1 - inner_side, outer, at)
+        codes = self._lookup.of_records(1 - inner_side, (self._left, self._right)[1 - inner_side].bound(outer), at)
         floors, ceilings = _NONE, _NONE
         for pushed in self.pushed:
             if isinstance(pushed, BeforeRight):
@@ -137,7 +137,7 @@ class JoinOperator(Operator):
         self._lookup.forget()
         for index, side in zip(self._indices, sides, strict=False):
             index.forget()
-            index.take(side.buffer, 0, at)
+            index.take(0, side.bound(side.buffer.used), at)
         for pushed in self.pushed:
             if isinstance(pushed, AfterLeft):
                 pushed.again(self._left, at)

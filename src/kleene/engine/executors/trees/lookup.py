@@ -5,56 +5,26 @@ Equalities on several attributes make one key of all of them, so that the paper'
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
-from kleene.engine.executors.equal_values import Flags, are_comparable, equal_numbers
-from kleene.engine.executors.trees.records import RecordBuffer
+from kleene.engine.executors.equal_values import Bound, ValueEquality
+from kleene.engine.executors.trees.records import NamedRecords
 from kleene.engine.executors.trees.rounds import Round
 from kleene.engine.intake.keys import Interner
 from kleene.engine.state.growing import with_room
 from kleene.kernels.expression import Ints
-from kleene.kernels.joins import FIRST, LinkedEvents, Links, Numbers, Records, link, link_up_to
-from kleene.pattern.expressions import Attribute, Clause, Comparison
-from kleene.pattern.types import ValueType
-from kleene.plan.layout import Column
-from kleene.plan.program import NotCompilable
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """One attribute of a record's event."""
-
-    # The column of the record that holds the event.
-    place: int
-    column: Column
-    # Whether it is compared with a real number.
-    as_real: bool
-
-    def values(self, records: Records, at: Round) -> tuple[Ints, Flags]:
-        """The values as integers that are equal where the values are, and which records have none."""
-        return equal_numbers(self.column, at.events, records.refs[:, self.place], as_real=self.as_real)
+from kleene.kernels.joins import FIRST, LinkedEvents, Links, Numbers, link, link_up_to
+from kleene.plan.layout import Identifier
 
 
 class Lookup:
-    """The codes of both sides of a join."""
+    """The codes of both sides of a join, or of records and of the events that are looked for beside them."""
 
-    def __init__(
-        self, equalities: Sequence[Clause], sides: tuple[Mapping[str, int], Mapping[str, int]],
-        columns: Mapping[str, Column], *, keyed: bool,
-    ) -> None:  # fmt: skip
+    def __init__(self, equalities: Sequence[ValueEquality], *, keyed: bool) -> None:
         self._keyed = keyed
-        self._reads: tuple[list[Read], list[Read]] = ([], [])
-        for clause in equalities:
-            attributes = _sides(clause, sides)
-            kinds = [columns[attribute.attribute] for attribute in attributes]
-            if not are_comparable(*kinds):
-                raise NotCompilable("a lookup needs two columns of the same kind")
-            as_real = any(column.type is ValueType.FLOAT for column in kinds)
-            for side, attribute, column in zip((0, 1), attributes, kinds, strict=True):
-                self._reads[side].append(Read(sides[side][attribute.variable], column, as_real))
+        self._values = [equality.own for equality in equalities], [equality.other for equality in equalities]
         self.forget()
 
     @property
@@ -62,39 +32,33 @@ class Lookup:
         """Whether all records have the same code."""
         return not self._keyed and not self._interners
 
+    @property
+    def is_key(self) -> bool:
+        """Whether codes are those of partitions, or one for all."""
+        return not self._interners
+
     def forget(self) -> None:
         """Forget all codes; they are given anew."""
-        self._interners = [Interner() for _ in self._reads[0]]
+        self._interners = [Interner() for _ in self._values[0]]
 
-    def codes(self, side: int, records: Records, at: Round) -> Ints:
-        codes = at.time.keys[records.times[:, FIRST]] if self._keyed else np.zeros(len(records.times), np.int64)
-        for interner, read in zip(self._interners, self._reads[side], strict=True):
-            codes = interner.codes(codes, *read.values(records, at))
+    def codes(self, side: int, firsts: Ints, bound: Bound, at: Round) -> Ints:
+        """The codes of records, or of events, of one side; −1: it meets nothing.
+
+        firsts   [record]: an event of its partition
+        """
+        codes: Ints = at.time.keys[firsts] if self._keyed else np.zeros(len(firsts), np.int64)
+        for interner, value in zip(self._interners, self._values[side], strict=True):
+            codes = interner.codes(codes, *value.numbers(bound, at.events, at.texts))
         return codes
+
+    def of_records(self, side: int, records: NamedRecords, at: Round) -> Ints:
+        return self.codes(side, records.records.times[:, FIRST], lambda each: records.events(*each), at)
 
     def number(self, at: Round) -> int:
         """The number of codes."""
         if self._interners:
             return int(self._interners[-1].number[0])
         return at.keys if self._keyed else 1
-
-
-def fits_lookup(clause: Clause, columns: Mapping[str, Column]) -> bool:
-    """Whether equal values of both columns are equal integers."""
-    return are_comparable(*(columns[attribute.attribute] for attribute in _attributes(clause)))
-
-
-def _attributes(clause: Clause) -> tuple[Attribute, Attribute]:
-    (literal,) = clause.literals
-    assert isinstance(literal, Comparison)
-    assert isinstance(literal.left, Attribute)
-    assert isinstance(literal.right, Attribute)
-    return literal.left, literal.right
-
-
-def _sides(clause: Clause, sides: tuple[Mapping[str, int], Mapping[str, int]]) -> tuple[Attribute, Attribute]:
-    one, other = _attributes(clause)
-    return (one, other) if one.variable in sides[0] else (other, one)
 
 
 class SideIndex:
@@ -111,16 +75,14 @@ class SideIndex:
         self._base = 0
         self._linked = np.zeros(1, np.int64)
 
-    def take(self, buffer: RecordBuffer, begin: int, at: Round) -> None:
+    def take(self, begin: int, new: NamedRecords, at: Round) -> None:
         """Add the records of a buffer from `begin` on."""
         if self._lookup.is_trivial:
             return
         link_up_to(begin, self.links)
-        whole = buffer.all
-        new = Records(whole.refs[begin : buffer.size], whole.times[begin : buffer.size])
-        self._codes, self._base = self._lookup.codes(self._side, new, at), begin
+        self._codes, self._base = self._lookup.of_records(self._side, new, at), begin
         self._heads = with_room(self._heads, self._lookup.number(at), -1)
-        self._previous = with_room(self._previous, buffer.size)
+        self._previous = with_room(self._previous, begin + len(new))
 
     @property
     def links(self) -> Links:
@@ -152,22 +114,37 @@ class RecordsByCode:
 
 
 class EventIndex:
-    """Events of one class by partition, which NSEQ, NEG and KSEQ search."""
+    """Events of one class by code, which NSEQ, NEG and KSEQ search.
 
-    def __init__(self) -> None:
+    identifier   what an event stands for in the equalities that it is looked up by: the second side of these
+    """
+
+    def __init__(self, identifier: Identifier, equalities: Sequence[ValueEquality], *, keyed: bool) -> None:
+        self._identifier = identifier
+        self.lookup = Lookup(equalities, keyed=keyed)
         self.events: Ints = np.zeros(0, np.int64)
         self.size = 0
         self.linked = RecordsByCode()
+        # [place]: the code of each event, where it is not that of its partition.
+        self._codes: Ints = np.zeros(0, np.int64)
 
-    def append(self, events: Ints, at: Round, *, keyed: bool) -> None:
-        """Add events in order; where there are partitions, events outside of them are never found."""
+    def append(self, events: Ints, at: Round) -> None:
+        """Add events in order; those that have no partition, or equal nothing, are never found."""
         if not len(events):
             return
-        codes = at.time.keys[events] if keyed else np.zeros(len(events), np.int64)
-        self.linked.add(self.size, codes, at.keys if keyed else 1)
-        self.events = with_room(self.events, self.size + len(events))
-        self.events[self.size : self.size + len(events)] = events
-        self.size += len(events)
+        codes = self.lookup.codes(1, events, lambda _: events, at)
+        self.linked.add(self.size, codes, self.lookup.number(at))
+        size = self.size + len(events)
+        self.events = with_room(self.events, size)
+        self.events[self.size : size] = events
+        if not self.lookup.is_key:
+            self._codes = with_room(self._codes, size)
+            self._codes[self.size : size] = codes
+        self.size = size
+
+    def codes_from(self, begin: int, at: Round) -> Ints:
+        """The codes of the events from `begin` on, where they have different ones."""
+        return at.time.keys[self.events[begin : self.size]] if self.lookup.is_key else self._codes[begin : self.size]
 
     @property
     def arrays(self) -> LinkedEvents:
@@ -175,4 +152,4 @@ class EventIndex:
 
     @property
     def nbytes(self) -> int:
-        return int(self.events.nbytes) + self.linked.nbytes
+        return int(self.events.nbytes + self._codes.nbytes) + self.linked.nbytes

@@ -23,11 +23,11 @@ class ForbiddingPairs(Step):
     """Drops records that a negated pair forbids."""
 
     def __init__(self, absence: Site, setting: Setting) -> None:
-        super().__init__(absence.scan.component, setting)
+        super().__init__(ClassEvents.of(absence, setting), setting)
         opener = self.component.preceded_by
         assert opener is not None, "a single negated class is `Forbidding`"
         self._gap = absence.gap
-        self.takers = (ClassEvents(opener, keyed=setting.keyed), self.candidates)
+        self.takers = (ClassEvents(opener, (), (), keyed=setting.keyed), self.candidates)
         first, second = (opener.variable, Which.SINGLE), (self.component.variable, Which.SINGLE)
         condition = CompiledCondition(absence.conditions, setting.columns, setting.strings, [first, second])
         alone = [clause for clause in absence.conditions if second[0] not in variables(clause)]

@@ -15,7 +15,6 @@ from kleene.kernels.expression import Ints
 from kleene.kernels.joins import FIRST, LAST, START, CodedRecords, Records
 from kleene.kernels.negation import OPEN, EventsByKey, Gaps, forbidden
 from kleene.kernels.pushed_negation import first_negating, last_negating
-from kleene.pattern.expressions import Which
 from kleene.plan.trees import Site
 
 Flags = npt.NDArray[np.bool_]
@@ -25,13 +24,11 @@ class Forbidding(Step):
     """Drops records that an event of a negated class forbids."""
 
     def __init__(self, absence: Site, setting: Setting) -> None:
-        super().__init__(absence.scan.component, setting)
+        super().__init__(ClassEvents.of(absence, setting), setting)
         self._gap = absence.gap
-        variable = self.component.variable
-        self._condition = CompiledCondition(
-            absence.conditions, setting.columns, setting.strings, [(variable, Which.SINGLE)]
-        )
-        self._test = self._condition.event_test((variable, Which.SINGLE))
+        identifier = self.candidates.identifier
+        self._condition = CompiledCondition(self.candidates.tests, setting.columns, setting.strings, [identifier])
+        self._test = self._condition.event_test(identifier)
 
     def apply(self, bound: NamedRecords, at: Round) -> Records:
         self.counts.tried += len(bound)
@@ -41,20 +38,21 @@ class Forbidding(Step):
             floors, ceilings = bounds(self._gap, bound, at)
             floors[elsewhere(self._gap, bound)] = OPEN
             times = bound.records.times
-            others = self._reachable(linked.events[: linked.size], floors, times, at)
+            reachable = self._reachable(linked.events[: linked.size], floors, times, at)
+            others = linked.events[reachable : linked.size]
             begin = np.array([0, len(others)], np.int64)
             keys = np.zeros(len(bound), np.int64)
-            if self.setting.keyed:
-                of_key = at.time.keys[others]
+            if not linked.lookup.is_trivial:
+                of_key = linked.codes_from(reachable, at)
                 order = np.argsort(of_key, kind="stable")
                 order = order[np.searchsorted(of_key[order], 0) :]
                 if not len(order):
                     return self._all(bound)
                 others, of_key = others[order], of_key[order]
-                # Only the partitions that have negated events.
+                # Only the codes that negated events have.
                 known, begins = np.unique(of_key, return_index=True)
                 begin = np.append(begins, len(others)).astype(np.int64)
-                own = at.time.keys[times[:, FIRST]]
+                own = self.candidates.codes_of(bound, at)
                 keys = np.searchsorted(known, own)
                 keys[known[np.minimum(keys, len(known) - 1)] != own] = -1
             first, last = (np.ascontiguousarray(times[:, place]) for place in (FIRST, LAST))
@@ -70,15 +68,13 @@ class Forbidding(Step):
         self.counts.records += len(bound)
         return bound.records
 
-    def _reachable(self, others: Ints, floors: Ints, times: Ints, at: Round) -> Ints:
-        """The negated events that are not too early to forbid any of the records."""
+    def _reachable(self, others: Ints, floors: Ints, times: Ints, at: Round) -> int:
+        """The place of the first negated event that is not too early to forbid any of the records."""
         if int(floors.min()) < 0:
             lowest = int(times[:, START].min()) - max(at.within.size, 0)
             usable = at.within.size >= 0 and at.by_time
-            first = int(np.searchsorted(at.time.ends[others], lowest)) if usable else 0
-        else:
-            first = int(np.searchsorted(at.time.steps[others], int(floors.min()), side="right"))
-        return others[first:]
+            return int(np.searchsorted(at.time.ends[others], lowest)) if usable else 0
+        return int(np.searchsorted(at.time.steps[others], int(floors.min()), side="right"))
 
 
 # NSEQ ----------------------------------------------------------------------------------------------------------------
@@ -88,18 +84,14 @@ class Pushed:
     """A negation between the sides of a join, with conditions on one of them only."""
 
     def __init__(self, absence: Site, setting: Setting) -> None:
-        variable = absence.scan.component.variable
-        self.setting = setting
-        self.candidates = ClassEvents(absence.scan.component, keyed=setting.keyed)
-        self.condition = CompiledCondition(
-            absence.conditions, setting.columns, setting.strings, [(variable, Which.SINGLE)]
-        )
-        self.test = self.condition.event_test((variable, Which.SINGLE))
+        self.candidates = ClassEvents.of(absence, setting)
+        identifier = self.candidates.identifier
+        self.condition = CompiledCondition(self.candidates.tests, setting.columns, setting.strings, [identifier])
+        self.test = self.condition.event_test(identifier)
 
-    def coded(self, records: Records, at: Round) -> CodedRecords:
-        times = np.ascontiguousarray(records.times)
-        codes = at.time.keys[times[:, FIRST]] if self.setting.keyed else np.zeros(len(times), np.int64)
-        return CodedRecords(np.ascontiguousarray(records.refs), times, codes)
+    def coded(self, bound: NamedRecords, at: Round) -> CodedRecords:
+        refs, times = map(np.ascontiguousarray, bound.records)
+        return CodedRecords(refs, times, self.candidates.codes_of(bound, at))
 
 
 class BeforeRight(Pushed):
@@ -109,8 +101,8 @@ class BeforeRight(Pushed):
         linked = self.candidates.linked
         out = np.full(len(records.times), -1, np.int64)
         if linked.size:
-            scope = self.condition.scope(side.bound(records), at)
-            coded = self.coded(records, at)
+            bound = side.bound(records)
+            coded, scope = self.coded(bound, at), self.condition.scope(bound, at)
             last_negating(coded, linked.arrays, at.time, at.window, at.lasting, self.test, scope, out)
         return out
 
@@ -152,6 +144,6 @@ class AfterLeft(Pushed):
             return
         whole = side.bound(taken(side.buffer.all, places))
         out = self._ceilings.array[places]
-        coded, scope = self.coded(whole.records, at), self.condition.scope(whole, at)
+        coded, scope = self.coded(whole, at), self.condition.scope(whole, at)
         first_negating(coded, linked.arrays, begin, at.time, self.test, scope, out)
         self._ceilings.array[places] = out

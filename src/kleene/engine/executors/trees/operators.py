@@ -6,11 +6,12 @@ In a round an operator runs those below it first, then adds new records to its b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from kleene.engine.executors.equal_values import ValueEquality
 from kleene.engine.executors.trees.conditions import CompiledCondition, conditions
 from kleene.engine.executors.trees.lookup import EventIndex
 from kleene.engine.executors.trees.records import ListPool, NamedRecords, RecordBuffer, taken, together
@@ -18,10 +19,10 @@ from kleene.engine.executors.trees.rounds import Round
 from kleene.engine.intake.strings import StringPool
 from kleene.kernels.expression import Ints
 from kleene.kernels.joins import Records
-from kleene.pattern.expressions import Clause
+from kleene.pattern.expressions import Clause, Which, variables
 from kleene.pattern.nodes import Component
 from kleene.plan.layout import Column
-from kleene.plan.trees import Node
+from kleene.plan.trees import Node, Site
 
 
 @dataclass
@@ -45,9 +46,23 @@ class Setting:
     # By variable of a closure: the events that may be its members.
     closed: dict[str, ClassEvents] = field(default_factory=dict)
 
-    def members_of(self, closure: Component) -> ClassEvents:
+    def members_of(self, closure: Site) -> ClassEvents:
         """The events of a closure's class; closures side by side look at each other's."""
-        return self.closed.setdefault(closure.variable, ClassEvents(closure, keyed=self.keyed))
+        name = closure.scan.component.variable
+        if name not in self.closed:
+            self.closed[name] = ClassEvents.of(closure, self)
+        return self.closed[name]
+
+    def looked_up(self, clauses: Iterable[Clause], own: Collection[str]) -> tuple[list[ValueEquality], list[Clause]]:
+        """Equalities, of which one side has these variables, as look-ups; and those that cannot be told so."""
+        equalities, others = [], []
+        for clause in clauses:
+            equality = ValueEquality.of(clause, own, self.columns, self.strings)
+            if equality is None:
+                others.append(clause)
+            else:
+                equalities.append(equality)
+        return equalities, others
 
 
 class Operator(ABC):
@@ -85,10 +100,10 @@ class Operator(ABC):
 class Step(ABC):
     """A step on the records of one node, in a round or when their windows have closed."""
 
-    def __init__(self, component: Component, setting: Setting, candidates: ClassEvents | None = None) -> None:
-        self.component, self.setting = component, setting
+    def __init__(self, candidates: ClassEvents, setting: Setting) -> None:
+        self.component, self.setting = candidates.component, setting
         # The events that it searches.
-        self.candidates = candidates or ClassEvents(component, keyed=setting.keyed)
+        self.candidates = candidates
         # All classes whose events it takes.
         self.takers: tuple[ClassEvents, ...] = (self.candidates,)
         self.counts = OperatorCounts()
@@ -106,14 +121,33 @@ class Step(ABC):
 
 
 class ClassEvents:
-    """The events that can be members of a closure, or of a negated class."""
+    """The events that can be members of a closure, or of a negated class.
 
-    def __init__(self, component: Component, *, keyed: bool) -> None:
-        self.component, self.keyed = component, keyed
-        self.linked = EventIndex()
+    tests   what is asked of one of them beside the equalities that it is looked up by
+    """
+
+    def __init__(
+        self, component: Component, tests: Sequence[Clause], equalities: Sequence[ValueEquality], *, keyed: bool
+    ) -> None:
+        self.component, self.tests = component, tuple(tests)
+        # What an event of the class stands for in conditions.
+        self.identifier = component.variable, Which.SINGLE if component.negated else Which.MEMBER
+        self.linked = EventIndex(self.identifier, equalities, keyed=keyed)
+
+    @staticmethod
+    def of(site: Site, setting: Setting) -> ClassEvents:
+        component = site.scan.component
+        of_records = {name for clause in site.equalities for name in variables(clause)} - {component.variable}
+        equalities, others = setting.looked_up(site.equalities, of_records)
+        tests = [clause for clause in site.conditions if clause not in site.equalities or clause in others]
+        return ClassEvents(component, tests, equalities, keyed=setting.keyed)
 
     def offer(self, events: Ints, at: Round) -> None:
-        self.linked.append(events, at, keyed=self.keyed)
+        self.linked.append(events, at)
+
+    def codes_of(self, records: NamedRecords, at: Round) -> Ints:
+        """[record]: the code of the events that it is to meet; −1: it meets none."""
+        return self.linked.lookup.of_records(0, records, at)
 
 
 class Above(Operator):

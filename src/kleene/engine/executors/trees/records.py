@@ -44,6 +44,10 @@ class RecordBuffer:
         return Records(self._refs, self._times)
 
     @property
+    def used(self) -> Records:
+        return Records(self._refs[: self.size], self._times[: self.size])
+
+    @property
     def delta(self) -> Records:
         """The records that are new in this round."""
         return Records(self._refs[self.fresh : self.size], self._times[self.fresh : self.size])

@@ -1,0 +1,169 @@
+"""Rows of events that stay in the tables they came in: a column is copied when its values are needed, if ever.
+
+Most events are in no match, and conditions read few columns; to copy whole rows took longer than to match them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine.state.sizes import held_bytes
+from kleene.engine.state.taking import in_one_piece, taken, taken_from_pieces
+from kleene.frames.arrow import empty_table
+from kleene.kernels.expression import Ints
+from kleene.kernels.gathering import Rows, rows_at
+
+# More tables, or pieces of a column, than this are put together: to take rows by number slows down with their number.
+_MOST_TABLES = 16
+_MOST_PIECES = 256
+
+
+class EventRows:
+    """Some rows of a table, in an order of their own; row n is that of event n."""
+
+    def __init__(self, table: pa.Table, places: Ints | None = None, whole: dict[str, pa.Array] | None = None) -> None:
+        """All rows of a table, or some.
+
+        places   [event]: its row in the table; None: each row is an event, as it stands
+        whole    columns of the table that were put together in one piece, shared by all that take rows from it
+        """
+        self.base, self.places = table, places
+        self._whole = {} if whole is None else whole
+        # Columns of the events that were read.
+        self._columns: dict[str, pa.Array] = {}
+        self._narrow: Rows | None = None
+        self._base_bytes: int | None = None
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.base.num_rows) if self.places is None else len(self.places)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.base.schema
+
+    @property
+    def column_names(self) -> list[str]:
+        names: list[str] = self.base.column_names
+        return names
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column of the events."""
+        if self.places is None:
+            return self.base.column(name)
+        return pa.chunked_array([self._column(name)])
+
+    def values(self, name: str, rows: Rows, *, absent: bool) -> pa.Array:
+        """A column at these events; NULL where there is none (a negative number), if any is absent."""
+        if self.places is not None and name not in self._columns and 2 * len(rows) < self.num_rows:
+            return self._from_base(name, rows_at(self._places, rows), absent=absent)
+        if self.places is None:
+            return self._from_base(name, rows, absent=absent)
+        return taken(self._column(name), rows, absent=absent)
+
+    def take(self, places: Ints) -> EventRows:
+        """Those at these places."""
+        return EventRows(self.base, places if self.places is None else self.places[places], self._whole)
+
+    def slice(self, first: int, number: int) -> EventRows:
+        """So many from one on."""
+        if self.places is None:
+            return EventRows(self.base.slice(first, number))
+        return EventRows(self.base, self.places[first : first + number], self._whole)
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as a table, copied where they are not a whole one."""
+        if self.places is None:
+            return self.base
+        return pa.Table.from_arrays([self._column(name) for name in self.column_names], schema=self.schema)
+
+    def kept(self) -> EventRows:
+        """These rows, copied where most of the table that they came in would be held for nothing."""
+        return EventRows(self.table) if 2 * self.num_rows < self.base.num_rows else self
+
+    @property
+    def nbytes(self) -> int:
+        places = 0 if self.places is None else int(self.places.nbytes)
+        if self._base_bytes is None:
+            self._base_bytes = held_bytes([self.base])
+        return self._base_bytes + places + sum(int(array.nbytes) for array in self._columns.values())
+
+    @property
+    def _places(self) -> Rows:
+        """The places in 32 bits, which are enough for the rows of a table in memory."""
+        if self._narrow is None:
+            assert self.places is not None, "all rows have no places"
+            self._narrow = self.places.astype(np.int32)
+        return self._narrow
+
+    def _column(self, name: str) -> pa.Array:
+        if name not in self._columns:
+            self._columns[name] = self._from_base(name, self._places, absent=False)
+        return self._columns[name]
+
+    def _from_base(self, name: str, rows: Rows, *, absent: bool) -> pa.Array:
+        if name not in self._whole:
+            column = self.base.column(name)
+            if 1 < column.num_chunks <= _MOST_PIECES and 4 * len(rows) < len(column):
+                return taken_from_pieces(column, rows, absent=absent)
+            self._whole[name] = in_one_piece(column)
+        return taken(self._whole[name], rows, absent=absent)
+
+
+# What has columns of events.
+AnyRows: TypeAlias = EventRows | pa.Table
+
+
+def taken_rows(table: AnyRows, rows: Ints) -> pa.Table:
+    """The rows at these numbers, all of which there are, as a table."""
+    return (table if isinstance(table, EventRows) else EventRows(table)).take(rows).table
+
+
+class ChunkedRows:
+    """Rows that come batch by batch."""
+
+    def __init__(self, columns: pa.Schema) -> None:
+        self._empty = empty_table(columns)
+        self._parts: list[EventRows] = []
+        self._rows: EventRows | None = None
+
+    def append(self, rows: EventRows) -> None:
+        if rows.num_rows:
+            self._parts.append(rows)
+            self._rows = None
+
+    def keep(self) -> None:
+        """Let go of the table that came last where most of it would be held for nothing."""
+        if self._parts and (kept := self._parts[-1].kept()) is not self._parts[-1]:
+            self._parts[-1], self._rows = kept, None
+
+    @property
+    def rows(self) -> EventRows:
+        """All rows, in the order in which they came."""
+        if self._rows is None:
+            if len(self._parts) > _MOST_TABLES:
+                tables = pa.concat_tables([part.table for part in self._parts])
+                self._parts = [EventRows(tables.unify_dictionaries().combine_chunks())]
+            self._rows = self._parts[0] if len(self._parts) == 1 else _together(self._empty, self._parts)
+        return self._rows
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._parts)
+
+
+def _together(empty: pa.Table, parts: Sequence[EventRows]) -> EventRows:
+    base = pa.concat_tables([empty, *(part.base for part in parts)])
+    if all(part.places is None for part in parts):
+        return EventRows(base)
+    firsts = np.cumsum([0, *(part.base.num_rows for part in parts)])
+    places = [
+        np.arange(first, first + part.num_rows) if part.places is None else part.places + first
+        for part, first in zip(parts, firsts, strict=False)
+    ]
+    return EventRows(base, np.concatenate(places))

@@ -1,0 +1,43 @@
+"""The first pass over the rows of a batch: which of them matter, and whether these are in the order of time."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kleene.kernels.expression import Ints
+from kleene.kernels.jit import compiled
+
+Flags = npt.NDArray[np.bool_]
+# [row]: a place among few values; read-only, as Arrow's arrays are.
+Codes = npt.NDArray[np.int32]
+
+# How ends follow each other: some is before the one it follows, none is, each is later.
+SHUFFLED, TIED, STRICT = range(3)
+
+
+@compiled
+def _fill(codes: Codes, wanted: Flags, rows: Ints) -> int:
+    """Write the wanted rows; how many. There is room for one more, so that no branch can be mispredicted."""
+    number = 0
+    for row in range(codes.size):
+        rows[number] = row
+        number += wanted[codes[row]]
+    return number
+
+
+def places_of(codes: Codes, wanted: Flags) -> Ints:
+    """The rows whose code is wanted, in order."""
+    rows = np.empty(codes.size + 1, np.int64)
+    return rows[: _fill(codes, wanted, rows)]
+
+
+@compiled
+def how_ends_follow(ends: Ints) -> int:
+    """How ends follow each other."""
+    later = True
+    not_before = True
+    for place in range(1, ends.size):
+        later &= ends[place] > ends[place - 1]
+        not_before &= ends[place] >= ends[place - 1]
+    return STRICT if later else TIED if not_before else SHUFFLED
