@@ -17,7 +17,7 @@ from kleene.spark.pipeline.planned_batches import PlannedBatches
 SOURCES = Path(__file__).parents[1] / "src" / "kleene"
 # A file that carries its digest, a launcher that is compared with its text: what is lost is noticed and made again.
 # Notes between processes of one run, which end with it.
-NOTICED = {"lang/parser_tables.py", "spark/java.py", "spark/streaming/heartbeats.py"}
+NOTICED = {"lang/parser_tables.py", "spark/java.py", "spark/streaming/heartbeats.py", "spark/streaming/slot_owner.py"}
 
 
 @pytest.fixture

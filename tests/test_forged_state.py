@@ -20,6 +20,7 @@ def test_nothing_forged_ends_a_process_or_raises_anything_raw() -> None:
     assert refused >= {"slot, page", "slot, meaning", "slot, segment"}
 
 
+@pytest.mark.soak
 def test_without_its_contract_a_forged_state_does_harm() -> None:
     """Otherwise the states above would be too tame to show anything."""
     became = tried_in_children(0, 100 if SOAKING else 50, checked=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import json
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ with pa.ipc.new_stream(sink, table.schema) as stream:
 read = pa.ipc.open_stream(sink.getvalue()).read_all()
 
 queries = [
+    "PATTERN A a ; B b ; C c WITHIN 6",
     "PATTERN A a ; B b WHERE a.x < b.x WITHIN 6",
     "PATTERN SEQ(A a, B b, C c, D d) WHERE [k] WITHIN 30 RETURN a.text, b.money, d.half AS half, c.few AS few, a",
     "PATTERN A a ; !(B b) ; C c WHERE b.text >= a.text AND [few] WITHIN 8 INCLUSIVE",
@@ -88,9 +90,9 @@ others = {
     "PATTERN (A a | B+ b[]) ; (C c & D d) WHERE b[i].x > b[1].x WITHIN 9 milliseconds": Schema(time="at"),
 }
 asked = [(query, Schema(start=start)) for query in queries for start in (None, "began")] + list(others.items())
-found = [
-    len(kleene.match(events, query, schema=schema))
-    for events in (table, pieces, read, table.to_pandas())
-    for query, schema in asked
-]
+given = [table, pieces, read, *([table.to_pandas()] if find_spec("pandas") else [])]
+found = [len(kleene.match(events, query, schema=schema)) for events in given for query, schema in asked]
+# More strings than are known at first.
+many = pa.table({"type": ["A", "B"] * 100, "ts": list(range(200)), "k": [str(step // 2) for step in range(200)]})
+found.append(len(kleene.match(many, "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 6")))
 print(json.dumps({"compiled": compiled, "found": found}))

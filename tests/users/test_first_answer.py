@@ -1,8 +1,8 @@
 """The first answer after `pip install`: README's example, in a clean environment, with an empty kernel cache.
 
 Where no kernels came with the wheel it comes within seconds, uncompiled, while a process in the background compiles;
-afterwards the compiled kernels are there, and the next process uses them. In `make soak` all are compiled, otherwise
-those of a few modules: `make setup` has compiled all of them just before.
+afterwards the compiled kernels are there, and the next process uses them. `test_wheel` has the first answer of a wheel
+that brings its kernels along.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -21,19 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.soaking import SOAKING
 from tests.users.places import link_packages
 
 from kleene.kernels import shipped
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 ROOT = Path(__file__).parents[2]
 MOST_SECONDS = 3.0
 CACHES = 3
 MOST_COMPILING = 900
-# The modules whose kernels are compiled by this test outside `make soak`.
-COMPILED_HERE = ("identity.", "sequence.")
 
 # What a new process that runs the example compiles, and what it finds compiled.
 WATCHED = """
@@ -85,23 +81,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return interpreter
 
 
-def keep_most(python: Path, cache: Path) -> None:
-    """Put kernels of the checkout where the clean environment will look for its own, but for those of some modules."""
-    where = "from kleene.engine import warming; print(warming.folder())"
-    folder = Path(run(python, "-c", where, cwd=cache.parent, NUMBA_CACHE_DIR=str(cache)).strip())
-    for kernel in shipped.FOLDER.glob("*.nb[ic]"):
-        if not kernel.name.startswith(COMPILED_HERE):
-            shutil.copy(kernel, folder)
-
-
 def test_readmes_example_answers_within_seconds_and_leaves_compiled_kernels(
     python: Path, tmp_path: Path, record_property: Any
 ) -> None:
     (tmp_path / "example.md").write_text(first_example(), encoding="utf-8")
     walls, processors = [], []
     cache = tmp_path / str(CACHES - 1)
-    if not SOAKING:
-        keep_most(python, cache)
     for number in range(CACHES):
         # The last process compiles in the background; those before it would slow down what is measured.
         last = number == CACHES - 1

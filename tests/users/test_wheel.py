@@ -161,6 +161,10 @@ def test_the_wheel_brings_its_kernels_along(wheel: Path, installed: Path, tmp_pa
     assert found["matches"] > 0
     record_property("counted", f"a wheel's first answer over 1,000 events: {processor:.1f} s of processor; goal 3 s")
     assert processor <= 3.0
+    # Not for this query only: none waits for a compiler, for whatever kind of data.
+    every = results([installed / "python", HERE / "queries_of_every_kind.py"], cwd=tmp_path, environ=environ)
+    assert every["compiled"] == []
+    assert sum(number > 0 for number in every["found"]) > len(every["found"]) / 2
     assert not list(tmp_path.rglob("*.nb[ic]"))
 
 
