@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,8 @@ def kleene_warm(cache: Path) -> tuple[int, str, str]:
 def test_it_says_where_kernels_are_kept_and_does_it_once(tmp_path: Path) -> None:
     code, out, err = kleene_warm(tmp_path)
     (folder,) = (path for path in tmp_path.iterdir() if path.name.startswith("kernels_"))
-    assert (code, out) == (0, f"compiled in 0 s: kernels are kept in {folder}\n"), err
+    # How long it takes is the machine's: a busy one needs a second for an empty list, too.
+    said = re.fullmatch(r"compiled in \d+ s: kernels are kept in (.+)\n", out)
+    assert code == 0 and said is not None and said[1] == str(folder), (code, out, err)
     assert "Compiling the kernels, once" in err
     assert kleene_warm(tmp_path) == (0, f"already compiled: kernels are kept in {folder}\n", "")
