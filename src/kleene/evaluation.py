@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import attrgetter, itemgetter
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from kleene.frames.rows import BadRow, bad_row_table
 from kleene.frames.streams import reads, to_table
 from kleene.frames.type_names import types_among
 from kleene.optimize.any_planner import plan_of
+from kleene.pattern.recent import Recent
 from kleene.pattern.schema import Schema
 from kleene.plan.settings import Settings
 from kleene.queries.any_query import AnyBoundQuery, AnyQuery
@@ -44,21 +45,45 @@ def evaluate(
     settings: Settings | None = None,
 ) -> Outputs[pa.Table]:
     """The outputs of one query, or of several in one table."""
-    declared = declared_together(schema or Schema(), queries)
-    order = in_dependency_order(queries, declared)
-    table, typed = to_table(events, declared, reads(queries, declared))
-    known = schema_on(table.schema, typed)
-    bound = bound_in_order(order, known)
+    known = _DECLARED.get(queries[0] if queries else None, (tuple(queries), schema), lambda: _declared(queries, schema))
+    table, typed = to_table(events, known.schema, known.reads)
+    columns = table.schema
+    # Schemas that differ in what is said of their fields are equal to Arrow.
+    said = columns.metadata, tuple(field.metadata for field in columns)
+    graph = _GRAPHS.get(known, (columns, said, typed, several), lambda: _graph(known, columns, typed, several))
     # Before the run, which may end in an exceeded budget that a warning explains.
-    report_warnings([query for _, query in sorted(bound, key=itemgetter(0))])
+    report_warnings([node.query for node in graph.in_order_given])
     report_unseen_types(
         queries, table, typed, frozenset(events) if kind_of(events) is FrameKind.STREAMS else frozenset()
     )
-    graph = QueryGraph.of(bound, table.schema, streams=len(known.streams), several=several)
     outputs_by = _run(graph, table, settings)
     # Whatever else a query reads stands behind the events.
     bad = next(outputs_by[node.number].bad for node in graph.nodes if not node.is_part)
     return outputs_of(graph, outputs_by, bad, several=several)
+
+
+class _Declared(NamedTuple):
+    """What queries say before any event is seen: what they declare, their order, and the types that they read."""
+
+    schema: Schema
+    order: list[tuple[int, AnyQuery]]
+    reads: tuple[str, ...]
+
+
+# What was worked out for queries, and for queries on columns, serves their next run.
+_DECLARED: Recent[_Declared] = Recent()
+_GRAPHS: Recent[QueryGraph] = Recent()
+
+
+def _declared(queries: Sequence[AnyQuery], schema: Schema | None) -> _Declared:
+    declared = declared_together(schema or Schema(), queries)
+    return _Declared(declared, in_dependency_order(queries, declared), reads(queries, declared))
+
+
+def _graph(declared: _Declared, columns: pa.Schema, schema: Schema, several: bool) -> QueryGraph:
+    """The graph of queries on events with these columns."""
+    known = schema_on(columns, schema)
+    return QueryGraph.of(bound_in_order(declared.order, known), columns, streams=len(known.streams), several=several)
 
 
 def report_warnings(queries: Iterable[AnyBoundQuery]) -> None:

@@ -15,7 +15,7 @@ from kleene.engine.executors.drops import Drops
 from kleene.engine.executors.registry import executor_for
 from kleene.engine.executors.windows import Closing
 from kleene.engine.intake.bits import Bits, Flags
-from kleene.engine.intake.columns import ColumnStore, columns_read
+from kleene.engine.intake.columns import ColumnStore, column_layout, columns_read
 from kleene.engine.intake.intake import Intake
 from kleene.engine.intake.keys import KeyCoder
 from kleene.engine.intake.strings import StringPool
@@ -58,7 +58,7 @@ _KEY_BYTES = 128
 # Beyond every position of an event.
 _HIGHEST = 2**62
 # Where executors may change, a batch is taken in by rounds: of at least so many events, and at most so many rounds.
-_ROUND, _MOST_ROUNDS = 16_384, 16
+_ROUND, _LONG_ROUND, _MOST_ROUNDS = 16_384, 131_072, 16
 
 
 class EngineState:
@@ -83,10 +83,9 @@ class EngineState:
         self.strings = StringPool()
         self._empty = empty_table(table.schema)
         self._columns = columns_read(query)
-        columns = ColumnStore.from_table(self._empty, self._columns, query.schema, self.strings)
-        self.store = EventStore(columns, self._empty.schema, query.schema)
+        self._layout = column_layout(table.schema, self._columns)
+        self.store = EventStore(self._layout, table.schema, query.schema)
         self._intake = Intake(query, self._columns, self.strings)
-        self._layout = columns.columns
         # By key that is not the partition's: its codes, and [event] the code of each.
         self._routing: dict[tuple[str, ...], tuple[KeyCoder, Growing]] = {}
         self._begin(plan)
@@ -97,8 +96,8 @@ class EngineState:
         self._late = plan.has_negated_end
         self._selection = Selection(query, settings, accounts, self.strings, late=self._late)
         changeable = sum(executor.nbytes - executor.fixed_bytes for executor in self.executors)
-        self._bytes_at_first = self.nbytes - changeable
         self._bytes_when_made = self._bytes_looked_at = self.nbytes
+        self._bytes_at_first = self._bytes_when_made - changeable
 
     def _begin(self, plan: Plan) -> None:
         """Make the executors of a plan, before any event is taken in."""
@@ -195,7 +194,10 @@ class EngineState:
                 bits, first = self._change_plan(better, end, int(self.store.end[end])), end
 
     def _rounds(self, begin: int, *, replaying: bool) -> Iterator[tuple[int, int]]:
-        """The events from `begin` on, in rounds after which executors may change; simultaneous ones are in one."""
+        """The events from `begin` on, in rounds after which executors may change; simultaneous ones are in one.
+
+        Where events of two rounds make so few combinations that no other executor could pay, rounds get longer.
+        """
         size, window = self.store.size, self._query.window
         usual = max(_ROUND, -(-(size - begin) // _MOST_ROUNDS))
         # Positions of the whole batch are counted already, so windows of events would close too early.
@@ -203,10 +205,15 @@ class EngineState:
         if replaying or self._planning is None or not self._planning.may_change_executors or not by_time:
             usual = max(size - begin, 1)
         ends = self.store.end[:size]
+        calm = 0
         while begin < size:
             last = int(np.searchsorted(ends, ends[min(begin + usual, size) - 1], side="right"))
             yield begin, last
-            begin = last
+            begin, calm = last, calm + 1
+            if self._planning is None or not self._planning.is_calm(self.executors, self._events_taken):
+                calm = 0
+            if calm > 1:
+                usual = max(usual, min(2 * usual, _LONG_ROUND))
 
     def _keys(self, executor: Executor) -> int:
         coder = self._intake.partitions if executor.key == self._query.partition else self._routing[executor.key][0]

@@ -22,6 +22,7 @@ from kleene.optimize.planner import line_plans, may_be_trees, plan_query, why_no
 from kleene.optimize.statistics import Statistics, changed, merged
 from kleene.optimize.trees.logical import Logical
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.recent import Recent
 from kleene.plan.layout import Column
 from kleene.plan.physical import Plan
 from kleene.plan.settings import Settings
@@ -46,10 +47,14 @@ class _Progress:
     tried: int = 0
     tried_an_event: float | None = None
 
+    def is_calm(self, events: int, tried: int) -> bool:
+        """Whether events make so few combinations that no plan makes far fewer."""
+        return tried - self.tried < _DENSE * (events - self.events)
+
     def is_worth_a_look(self, events: int, tried: int) -> bool:
-        events, tried = events - self.events, tried - self.tried
-        if tried < _DENSE * events:
+        if self.is_calm(events, tried):
             return False
+        events, tried = events - self.events, tried - self.tried
         jumps = self.tried_an_event is not None and tried > 2 * self.tried_an_event * events
         return tried >= (_TRIED_IN_A_JUMP if jumps else _TRIED)
 
@@ -88,7 +93,7 @@ class Planning:
     def of(query: BoundQuery, settings: Settings, plan: Plan, statistics: Statistics | None) -> Planning | None:
         """The planning of a query; None where there is nothing to choose."""
         is_tree = any(isinstance(alternative, TreePlan) for alternative in plan.alternatives)
-        is_open_line = why_not(query) is None and settings.executor is None and may_be_trees(query, settings)
+        is_open_line = _OPEN_LINES.get(query, settings, lambda: _is_open_line(query, settings))
         if not is_tree and not is_open_line:
             return None
         return Planning(query, settings, statistics or Statistics(), statistics is None, is_open_line)
@@ -144,6 +149,10 @@ class Planning:
     def begin(self, executors: Sequence[Executor], events: int) -> None:
         """Count from here: new executors have taken over after so many events."""
         self._progress = _Progress(events, _tried(executors))
+
+    def is_calm(self, executors: Sequence[Executor], events: int) -> bool:
+        """Whether a line makes so few combinations of its events that it need not look often for a better plan."""
+        return not self._adapters and self._progress.is_calm(events, _tried(executors))
 
     def is_due(self, executors: Sequence[Executor], events: int) -> bool:
         """Whether it is time to ask for a better plan, after so many events; seldom, since that costs some time."""
@@ -221,6 +230,14 @@ class Planning:
         for plan, observer in self._observers:
             known = _both(known, observer.observed(_sample(self.query, plan, some, strings)))
         return known
+
+
+# By query and settings: whether statistics decide between stacks, automaton and trees.
+_OPEN_LINES: Recent[bool] = Recent()
+
+
+def _is_open_line(query: BoundQuery, settings: Settings) -> bool:
+    return why_not(query) is None and settings.executor is None and may_be_trees(query, settings)
 
 
 def _tried(executors: Sequence[Executor]) -> int:

@@ -136,6 +136,22 @@ _BLOCK = 1024
 
 
 @compiled
+def _heads(seeds: Hashes, hashes: Hashes, more: bool) -> Hashes:
+    """[event, lane]: the fold of a match that begins with an event; the last one: with none.
+
+    more   whether the name of a second variable is folded in, too
+    """
+    heads = np.empty((len(hashes) + 1, 2), np.uint64)
+    for lane in range(2):
+        begun = mix(seeds[lane] + np.uint64(1))
+        for event in range(len(hashes)):
+            fold = mix(begun ^ hashes[event])
+            heads[event, lane] = mix(fold + np.uint64(2)) if more else fold
+        heads[len(hashes), lane] = mix(begun + np.uint64(2)) if more else begun
+    return heads
+
+
+@compiled
 def ids_of_singles(
     seeds: Hashes,  #  [lane]: what the ids of a query's matches are folded from
     events: Numbers,  # [variable, match], perhaps longer: its event, negative where it is absent
@@ -143,34 +159,66 @@ def ids_of_singles(
     hashes: Hashes,  # [event]
     out: Hashes,  #    [4 * match + word]: the digits of the ids, as from `hexadecimal`
 ) -> None:
-    """The ids of matches of single events. In blocks, whose lanes are folded many at a time."""
-    one, other, of_events = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64)
-    present = np.empty(_BLOCK, np.bool_)
-    for begin in range(0, len(out) // 4, _BLOCK):
-        size = min(_BLOCK, len(out) // 4 - begin)
-        one[:], other[:] = seeds[0], seeds[1]
-        for variable in range(len(events)):
-            name = np.uint64(variable + 1)
+    """The ids of matches of single events. In blocks, whose folds stay near the processor.
+
+    Where there are more matches than events, the first event of many is the same: it is folded once for all of them.
+    """
+    one, other, words = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64), np.empty((4, _BLOCK), np.uint64)
+    number, variables = len(out) // 4, len(events)
+    once = number > len(hashes)
+    heads = _heads(seeds, hashes, variables > 1) if once else np.empty((0, 2), np.uint64)
+    for begin in range(0, number, _BLOCK):
+        size = min(_BLOCK, number - begin)
+        if once:
+            rows = events[0, first + begin : first + begin + size]
+            for at in range(size):
+                head = rows[at] if rows[at] >= 0 else len(hashes)
+                one[at], other[at] = heads[head, 0], heads[head, 1]
+        else:
+            one[:], other[:] = mix(seeds[0] + np.uint64(1)), mix(seeds[1] + np.uint64(1))
+        for variable in range(1 if once else 0, variables):
             rows = events[variable, first + begin : first + begin + size]
-            absent = False
-            for at in range(size):
-                present[at] = rows[at] >= 0
-                absent |= rows[at] < 0
-                of_events[at] = hashes[max(rows[at], 0)]
-            if absent:
-                for at in range(size):
-                    a, b = mix(one[at] + name), mix(other[at] + name)
-                    one[at] = mix(a ^ of_events[at]) if present[at] else a
-                    other[at] = mix(b ^ of_events[at]) if present[at] else b
-                continue
-            for at in range(size):
-                one[at] = mix(mix(one[at] + name) ^ of_events[at])
-            for at in range(size):
-                other[at] = mix(mix(other[at] + name) ^ of_events[at])
-        for at in range(size):
-            word = 4 * (begin + at)
-            out[word], out[word + 1] = _digits(one[at] >> np.uint64(32)), _digits(one[at] & _LOW)
-            out[word + 2], out[word + 3] = _digits(other[at] >> np.uint64(32)), _digits(other[at] & _LOW)
+            name = np.uint64(variable + 2 if variable + 1 < variables else 0)
+            _fold_in(one, other, rows, hashes, name)
+        _write_digits(one, other, words, out[4 * begin : 4 * (begin + size)])
+
+
+@inlined
+def _fold_in(one: Hashes, other: Hashes, rows: Numbers, hashes: Hashes, name: np.uint64) -> None:
+    """Fold the event of a variable into each match, and then the name of the next variable, unless that is 0."""
+    absent = False
+    for at in range(len(rows)):
+        absent |= rows[at] < 0
+    if absent:
+        for at in range(len(rows)):
+            event, there = hashes[max(rows[at], 0)], rows[at] >= 0
+            a, b = mix(one[at] ^ event) if there else one[at], mix(other[at] ^ event) if there else other[at]
+            one[at], other[at] = mix(a + name) if name else a, mix(b + name) if name else b
+    elif name:
+        for at in range(len(rows)):
+            event = hashes[rows[at]]
+            one[at], other[at] = mix(mix(one[at] ^ event) + name), mix(mix(other[at] ^ event) + name)
+    else:
+        for at in range(len(rows)):
+            event = hashes[rows[at]]
+            one[at], other[at] = mix(one[at] ^ event), mix(other[at] ^ event)
+
+
+@inlined
+def _write_digits(one: Hashes, other: Hashes, words: Hashes, out: Hashes) -> None:
+    """Write the digits of a block of matches; word by word, of which many are made at a time."""
+    size = len(out) // 4
+    for at in range(size):
+        words[0, at] = _digits(one[at] >> np.uint64(32))
+    for at in range(size):
+        words[1, at] = _digits(one[at] & _LOW)
+    for at in range(size):
+        words[2, at] = _digits(other[at] >> np.uint64(32))
+    for at in range(size):
+        words[3, at] = _digits(other[at] & _LOW)
+    for at in range(size):
+        out[4 * at], out[4 * at + 1] = words[0, at], words[1, at]
+        out[4 * at + 2], out[4 * at + 3] = words[2, at], words[3, at]
 
 
 @compiled

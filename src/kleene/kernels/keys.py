@@ -28,9 +28,9 @@ class KnownKeys(NamedTuple):
 @compiled
 def intern(
     begin: int,
-    groups: Ints,  #   [row]: the code of what stands before this attribute in the key; −1: there is no key
+    groups: Ints,  #   [row]: the code of what stands before this attribute in the key; −1: there is no key. Or nothing
     values: Ints,  #   [row]
-    missing: Flags,  # [row]: there is no value
+    missing: Flags,  # [row]: there is no value. Or nothing: each row has one
     known: KnownKeys,
     codes: Ints,  #    [row]: out; −1 where there is no key
 ) -> int:
@@ -40,8 +40,10 @@ def intern(
     near, width = known.near, np.uint64(known.near.size)
     mask = np.uint64(table.size - 1)
     for row in range(begin, codes.size):
-        group, value = groups[row], values[row]
-        if missing[row] or group < 0:
+        group, value = np.int64(0), values[row]
+        if groups.size:
+            group = groups[row]
+        if group < 0 or (missing.size and missing[row]):
             codes[row] = -1
             continue
         place = np.uint64(value - known.lowest)

@@ -20,6 +20,15 @@ SHUFFLED, TIED, STRICT = range(3)
 def _fill(codes: Codes, wanted: Flags, rows: Ints) -> int:
     """Write the wanted rows; how many. There is room for one more, so that no branch can be mispredicted."""
     number = 0
+    if wanted.size <= 64:
+        # One bit a code: a shift takes less than half of the time of a look-up.
+        bits = np.uint64(0)
+        for code in range(wanted.size):
+            bits |= np.uint64(wanted[code]) << np.uint64(code)
+        for row in range(codes.size):
+            rows[number] = row
+            number += int((bits >> np.uint64(codes[row])) & np.uint64(1))
+        return number
     for row in range(codes.size):
         rows[number] = row
         number += wanted[codes[row]]
@@ -30,6 +39,13 @@ def places_of(codes: Codes, wanted: Flags) -> Ints:
     """The rows whose code is wanted, in order."""
     rows = np.empty(codes.size + 1, np.int64)
     return rows[: _fill(codes, wanted, rows)]
+
+
+@compiled
+def count_codes(codes: Codes, numbers: Ints) -> None:
+    """Count the rows of each code."""
+    for row in range(codes.size):
+        numbers[codes[row]] += 1
 
 
 @compiled

@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from kleene.kernels.expression import Ints, Programs, ProgramScope, holds, is_empty, part
 from kleene.kernels.jit import borrowed, compiled, step
-from kleene.kernels.timeline import EventBits, Timeline, WindowLength, outside
+from kleene.kernels.timeline import LATEST, EventBits, Timeline, WindowLength, end_of_window, outside
 
 Numbers = npt.NDArray[np.int32]
 # Columns of `Stacks.counts`.
 REACHED, FAILED, COUNTERS = range(3)
-# Columns of `Stacks.top`: the newest instance, and the latest start of its event and those before it. Of most events
-# nothing else is read, so they stand side by side.
-NEWEST, HIGH, TOP = range(3)
+# Columns of `Stacks.top`: the newest instance, and the latest end of a window that it, or one below it, can be in. Of
+# most events nothing else is read, so they stand side by side.
+NEWEST, LATEST_END, TOP = range(3)
 # No instance that an event could follow.
 NOTHING = -2
 
@@ -35,7 +35,7 @@ class Stacks(NamedTuple):
     event: Numbers  #  [instance]
     below: Numbers  #  [instance]: the one below it in its stack
     recent: Numbers  # [instance]: the newest one of the previous place when it came
-    top: Ints  #       [key, place, TOP]
+    top: Ints  #       [key, place, TOP]: of all places but the last, which has no stack
     size: Ints  #      [1]: how many instances there are
     counts: Ints  #    [place, counter]
 
@@ -50,11 +50,16 @@ class SequenceRule(NamedTuple):
     most: int  #          sequences that one event may complete
 
 
+# Columns of `Sequences.number`: how many are written, of how many events that complete some the end is that of another
+# one, and which event completed the last of them.
+COUNT, TIES, COMPLETER, NUMBERS = range(4)
+
+
 class Sequences(NamedTuple):
     """Sequences as they are written, by column; there is room for more."""
 
     events: Numbers  # [place, sequence]
-    number: Ints  #    [1]: how many are written
+    number: Ints  #    [NUMBERS]
     cursor: Numbers  # [place]: the instance that is bound there in the sequence under construction
 
 
@@ -99,7 +104,7 @@ def construct(
                 continue
             stacks.counts[place, REACHED] += 1
             if place < last:
-                _push(number, key, place, recent, time.highs[number], stacks)
+                _push(number, key, place, recent, _latest_end(time.highs[number], sequence), stacks)
             elif not _construct_back(number, recent, time, sequence, scope, stacks, out):
                 # Nothing of this event is on a stack yet, so it can be offered again.
                 stacks.counts[last, REACHED] -= 1
@@ -122,27 +127,34 @@ def construct_in_order(
     bits, time, sequence = borrowed(bits), borrowed(time), borrowed(sequence)
     candidates, stacks, out = borrowed(candidates), borrowed(stacks), borrowed(out)
     last = out.cursor.size - 1
-    for number in range(begin, end):
-        places = bits.begins[number - bits.base]
+    begins, keys, ends = bits.begins[begin - bits.base :], time.keys[begin:], time.ends[begin:]
+    for at in range(end - begin):
+        places = begins[at]
         if places == 0:
             continue
+        number = begin + at
         if stacks.size[0] + last > stacks.event.size:
             return number
-        key = time.keys[number]
+        key = keys[at]
         for place in range(last, -1, -1):
             if (places >> place) & 1 == 0:
                 continue
-            recent = _newest_before(place, key, time.ends[number], sequence, stacks)
+            recent = _newest_before(place, key, ends[at], sequence, stacks)
             if recent == NOTHING:
                 continue
             stacks.counts[place, REACHED] += 1
             if place < last:
-                _push(number, key, place, recent, time.ends[number], stacks)
+                _push(number, key, place, recent, _latest_end(ends[at], sequence), stacks)
                 continue
             complete = place == 0 or _gather_candidates(number, recent, time, sequence, candidates, stacks)
             if complete and not _write_in_order(number, time, sequence, candidates, out):
                 stacks.counts[last, REACHED] -= 1
                 return number
+            if complete:
+                before = out.number[COMPLETER]
+                if before >= 0 and time.ends[before] == time.ends[number]:
+                    out.number[TIES] += 1
+                out.number[COMPLETER] = number
     return end
 
 
@@ -197,7 +209,7 @@ def _write_in_order(
     """
     inner = candidates.events.shape[0] - 1
     chosen, at = candidates.events, candidates.at
-    before = written = out.number[0]
+    before = written = out.number[COUNT]
     place = 0
     at[0] = -1
     while place >= 0:
@@ -229,7 +241,7 @@ def _write_in_order(
         written += run
         if inner <= 0:
             break
-    out.number[0] = written
+    out.number[COUNT] = written
     return True
 
 
@@ -239,20 +251,26 @@ def _newest_before(place: int, key: int, end: int, sequence: SequenceRule, stack
     recent = np.int64(-1)
     if place > 0:
         recent = stacks.top[key, place - 1, NEWEST]
-        if recent < 0 or (sequence.in_scan and outside(end, stacks.top[key, place - 1, HIGH], sequence.within)):
+        if recent < 0 or end > stacks.top[key, place - 1, LATEST_END]:
             recent = np.int64(NOTHING)
     return int(recent)
 
 
 @step
-def _push(number: int, key: int, place: int, recent: int, high: int, stacks: Stacks) -> None:
+def _latest_end(start: int, sequence: SequenceRule) -> int:
+    """The last end that an event can have in one window with an event of that start."""
+    return end_of_window(start, sequence.within) if sequence.in_scan else LATEST
+
+
+@step
+def _push(number: int, key: int, place: int, recent: int, latest: int, stacks: Stacks) -> None:
     """Put an event on the stack of a key and place."""
     instance = np.int32(stacks.size[0])
     stacks.size[0] += 1
     stacks.event[instance] = number
     stacks.below[instance] = stacks.top[key, place, NEWEST]
     stacks.recent[instance] = recent
-    stacks.top[key, place, NEWEST], stacks.top[key, place, HIGH] = instance, high
+    stacks.top[key, place, NEWEST], stacks.top[key, place, LATEST_END] = instance, latest
 
 
 @step
@@ -268,7 +286,7 @@ def _construct_back(
     """Write the sequences that an event completes; False, and none of them, when there are too many."""
     chosen, cursor = scope.bindings, out.cursor
     last = cursor.size - 1
-    before = written = out.number[0]
+    before = written = out.number[COUNT]
     chosen[0, last] = number
     place = last
     while True:
@@ -288,7 +306,7 @@ def _construct_back(
         place = _bind_next(place, number, cursor, time, sequence, scope, stacks)
         if place == last:
             break
-    out.number[0] = written
+    out.number[COUNT] = written
     return True
 
 

@@ -57,6 +57,15 @@ def outside(end: Any, start: Any, within: WindowLength) -> bool:
     return bool(end > last or (end == last and not within.inclusive))
 
 
+@inlined
+def end_of_window(start: Any, within: WindowLength) -> Any:
+    """The last end that is not `outside` a window of this start; there must be a window."""
+    if start > LATEST - within.size:
+        return LATEST
+    last = start + within.size
+    return last if within.inclusive else max(last, EARLIEST + 1) - 1
+
+
 def shifted(times: Ints, by: int) -> Ints:
     """Times shifted, but not beyond 64 bits."""
     by = min(max(by, EARLIEST + 1), LATEST)

@@ -174,6 +174,10 @@ class Schema:
         attributes = None if type_name is None else self.attributes_of(type_name)
         return attributes is None or attribute in attributes
 
+    def all_have(self, attribute: str) -> bool:
+        """Whether events have an attribute whatever their type, because no type declares which ones it has."""
+        return not self.types and not self.made_types and (self.columns is None or attribute in self.columns)
+
     def _column_type(self, name: str) -> ValueType:
         kind = (self.columns or {}).get(name, ValueType.UNKNOWN)
         if name in (self.time, self.start) and kind is ValueType.UNKNOWN:

@@ -17,11 +17,11 @@ from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.output.matches import ColumnarMatches
 from kleene.engine.state.growing import with_room
-from kleene.engine.state.memory import empty
+from kleene.engine.state.memory import empty, shared_zeros
 from kleene.engine.state.statistics import ComponentCounts
 from kleene.engine.state.store import EventStore
 from kleene.kernels import sequence as kernel
-from kleene.kernels.expression import ProgramScope, room
+from kleene.kernels.expression import Ints, ProgramScope, room
 from kleene.kernels.negation import OPEN
 from kleene.kernels.timeline import EventBits, Timeline
 from kleene.pattern.expressions import Which
@@ -30,6 +30,13 @@ from kleene.plan.layout import Layout
 from kleene.plan.physical import Absence, SequencePlan
 
 Flags = npt.NDArray[np.bool_]
+# Room for sequences, to begin with.
+_FEWEST_SEQUENCES = 1024
+
+
+def _nothing_written(number: int = 0) -> Ints:
+    """`Sequences.number` before any sequence is written, where so many wait."""
+    return np.array([number, 0, -1], np.int64)
 
 
 class SequenceExecutor(Executor):
@@ -58,7 +65,7 @@ class SequenceExecutor(Executor):
             nothing,
             nothing.copy(),
             nothing.copy(),
-            np.full((1, length, kernel.TOP), -1, np.int64),
+            np.full((1, max(length - 1, 1), kernel.TOP), -1, np.int64),
             np.zeros(1, np.int64),
             np.zeros((length, kernel.COUNTERS), np.int64),
         )
@@ -68,8 +75,10 @@ class SequenceExecutor(Executor):
         )
         # Sequences that are still to be given, or whose end is still to be decided.
         self._pending = kernel.Sequences(
-            np.zeros((length, 0), np.int32), np.zeros(1, np.int64), np.empty(length, np.int32)
+            np.zeros((length, 0), np.int32), _nothing_written(), np.empty(length, np.int32)
         )
+        # The first event since sequences were last given.
+        self._first_event = 0
         self._negated = [self._negated_events(absence) for absence in plan.absences]
         self._seen = np.zeros((2, length), np.int64)
         self._stopped = 0
@@ -102,11 +111,16 @@ class SequenceExecutor(Executor):
         places = scan([(s.component, s.mask) for s in self.plan.scans], columns, self._strings, in_partition)
         absents = scan([(a.scan.component, a.scan.mask) for a in self.plan.absences], columns, self._strings)
         self._seen += places.seen, places.passed
-        return Bits(places.bits, np.zeros(len(in_partition), np.int64), absents.bits)
+        return Bits(places.bits, shared_zeros(len(in_partition)), absents.bits)
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
         """Take in the store's events from `begin` on, as many as there are bits; `keys` is the number of partitions."""
-        end, before = begin + len(bits.begins), int(self._pending.number[0])
+        end, before = begin + len(bits.begins), int(self._pending.number[kernel.COUNT])
+        if not before:
+            self._first_event = begin
+            self._reserve_sequences(_FEWEST_SEQUENCES)
+        if not self.runs:
+            self._reserve_instances(store.size - begin)
         for place, negated in enumerate(self._negated):
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
         self._stacks = self._stacks._replace(top=with_room(self._stacks.top, keys, -1))
@@ -116,8 +130,8 @@ class SequenceExecutor(Executor):
             at = self._construct(store, at, end, event_bits, time)
             if at == end:
                 break
-            self._make_room(store, at, end)
-        self._constructed += int(self._pending.number[0]) - before
+            self._make_room(store, at)
+        self._constructed += int(self._pending.number[kernel.COUNT]) - before
 
     def _construct(self, store: EventStore, at: int, end: int, bits: EventBits, time: Timeline) -> int:
         """Take in events; the first for which there is no room, or `end`."""
@@ -129,37 +143,51 @@ class SequenceExecutor(Executor):
         scope = ProgramScope(store.events, self._strings.arrays(), bindings, self._groups, self._room)
         return kernel.construct(at, end, bits, time, self._sequence, scope, self._stacks, self._pending)
 
-    def _make_room(self, store: EventStore, at: int, end: int) -> None:
-        """Reserve room for the instances of an event, and for the sequences that it completes."""
-        length = len(self.plan.scans)
-        event, below, recent, top, size, counts = self._stacks
-        if size[0] + length - 1 > len(event):
-            # Most events are of one place; memory that is never written to is never taken.
-            needed = int(size[0]) + length - 1 + end - at
-            self._stacks = kernel.Stacks(
-                with_room(event, needed), with_room(below, needed), with_room(recent, needed), top, size, counts
-            )
-            if self._in_order:
-                capacity = len(self._stacks.event)
-                self._candidates = self._candidates._replace(events=empty((length - 1, capacity), np.int32))
+    def _make_room(self, store: EventStore, at: int) -> None:
+        """Reserve room for the instances of an event and those after it, or for the sequences that they complete."""
+        instances, length = self.runs, len(self.plan.scans)
+        if instances + length - 1 > len(self._stacks.event):
+            self._reserve_instances(instances + store.size - at)
             return
-        sequences = self._pending.events
-        if sequences.shape[1] - self._pending.number[0] > self._sequence.most:
+        number, capacity = int(self._pending.number[kernel.COUNT]), self._pending.events.shape[1]
+        if capacity - number > self._sequence.most:
             self._accounts.too_many_matches(store, at)
-        wider = empty((length, max(1024, end - at, 2 * sequences.shape[1])), np.int32)
-        wider[:, : self._pending.number[0]] = sequences[:, : self._pending.number[0]]
+        # Later events complete about as many as those before them.
+        expected = 1.2 * number * (store.size - self._first_event) / max(at - self._first_event, 1)
+        self._reserve_sequences(max(2 * capacity, min(int(expected), 16 * capacity)))
+
+    def _reserve_instances(self, needed: int) -> None:
+        """Make room for so many instances, and as many more as an event may add."""
+        event, below, recent, top, size, counts = self._stacks
+        # Most events are of one place; memory that is never written to is never taken.
+        needed += len(self.plan.scans) - 1
+        self._stacks = kernel.Stacks(
+            with_room(event, needed), with_room(below, needed), with_room(recent, needed), top, size, counts
+        )
+        if self._in_order and self._candidates.events.shape[1] < len(self._stacks.event):
+            room = empty((len(self.plan.scans) - 1, len(self._stacks.event)), np.int32)
+            self._candidates = self._candidates._replace(events=room)
+
+    def _reserve_sequences(self, capacity: int) -> None:
+        """Make room for so many sequences in all."""
+        sequences, number = self._pending.events, int(self._pending.number[kernel.COUNT])
+        if sequences.shape[1] >= capacity:
+            return
+        wider = empty((len(self.plan.scans), capacity), np.int32)
+        wider[:, :number] = sequences[:, :number]
         self._pending = self._pending._replace(events=wider)
 
     def settle(self, store: EventStore, time: Timeline, keys: int, closing: Closing) -> Completions:
-        buffer, size = self._pending.events, int(self._pending.number[0])
+        buffer, size = self._pending.events, int(self._pending.number[kernel.COUNT])
         sequences = buffer[:, :size]
         undecided = np.zeros((len(buffer), 0), np.int32)
         if self.plan.has_negated_end:
             closed = closing.closed(sequences[0].astype(np.int64))
             sequences, undecided = sequences[:, closed], sequences[:, ~closed]
-        self._pending = self._pending._replace(events=undecided, number=np.array([undecided.shape[1]], np.int64))
+        in_order = self._in_order and not self._pending.number[kernel.TIES]
+        self._pending = self._pending._replace(events=undecided, number=_nothing_written(undecided.shape[1]))
         if not self.plan.absences:
-            return Completions(ColumnarMatches(buffer, self._variables, size, follows=True))
+            return Completions(ColumnarMatches(buffer, self._variables, size, follows=True, in_order=bool(in_order)))
         for absence, negated in zip(self.plan.absences, self._negated, strict=True):
             survivors = ~negated.forbid(
                 self._suspects(sequences, absence, time),
@@ -232,7 +260,7 @@ class SequenceExecutor(Executor):
     @property
     def _pending_bytes(self) -> int:
         sequences = self._pending.events
-        return int(self._pending.number[0] * sequences.shape[0] * sequences.itemsize)
+        return int(self._pending.number[kernel.COUNT] * sequences.shape[0] * sequences.itemsize)
 
     def open_bytes(self, closing: Closing, time: Timeline) -> int:
         """Bytes of the instances of open windows, and of the sequences that are still undecided."""

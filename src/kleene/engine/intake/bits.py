@@ -11,7 +11,7 @@ import numpy.typing as npt
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.intake.masks import mask, members
 from kleene.engine.intake.strings import StringPool
-from kleene.engine.state.memory import empty
+from kleene.engine.state.memory import are_shared_zeros, shared_zeros
 from kleene.kernels.expression import Ints
 from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component
@@ -30,11 +30,15 @@ class Bits:
     @property
     def any(self) -> Flags:
         """[event]: whether any bit is set."""
-        useful: Flags = (self.begins | self.takes | self.absents) != 0
+        useful: Flags = self.begins != 0
+        for bits in (self.takes, self.absents):
+            if not are_shared_zeros(bits):
+                useful |= bits != 0
         return useful
 
     def take(self, places: Ints) -> Bits:
-        return Bits(self.begins[places], self.takes[places], self.absents[places])
+        parts = (self.begins, self.takes, self.absents)
+        return Bits(*(shared_zeros(len(places)) if are_shared_zeros(bits) else bits[places] for bits in parts))
 
     def between(self, first: int, last: int) -> Bits:
         return Bits(self.begins[first:last], self.takes[first:last], self.absents[first:last])
@@ -67,6 +71,9 @@ def scan(
     among   the events that count; None: all of them
     """
     types = columns.types
+    if not parts:
+        nothing = np.zeros(0, np.int64)
+        return ScanBits(shared_zeros(types.size), nothing, nothing)
     # [type]: how many events are of it, and the components that these can be.
     numbers, by_type = types.numbers, np.zeros(len(types.names), np.int64)
     masked: list[tuple[int, Flags]] = []
@@ -84,11 +91,7 @@ def scan(
         good = member & mask(clauses, columns, strings) if clauses else member
         seen[place], passed[place] = np.count_nonzero(member), np.count_nonzero(good)
         masked.append((place, good))
-    bits = empty(types.size, np.int64)
-    if by_type.any():
-        np.take(by_type, types.codes, out=bits)
-    else:
-        bits[:] = 0
+    bits = types.numbered(by_type)
     for place, good in masked:
         bits |= good.astype(np.int64) << place
     if among is not None and not among.all():

@@ -80,6 +80,15 @@ class ColumnStore:
         return ColumnStore(columns, EventColumns(ints, reals, states), types)
 
 
+def no_events(columns: Mapping[str, Column]) -> EventColumns:
+    """Arrays of this layout, without events."""
+    integers = sum(column.type in AS_INTEGERS for column in columns.values())
+    reals = sum(column.type is ValueType.FLOAT for column in columns.values())
+    return EventColumns(
+        np.zeros((integers, 0), np.int64), np.zeros((reals, 0), np.float64), np.zeros((len(columns), 0), np.uint8)
+    )
+
+
 def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
@@ -115,7 +124,7 @@ def _integers(chunk: pa.Array, at: Column, name: str) -> pa.Array:
 
 def _mark_missing(states: Bytes, columns: Mapping[str, Column], types: RowTypes, schema: Schema) -> None:
     """Mark attributes that the type of an event does not have."""
-    if not columns or not types.size:
+    if not types.size or all(map(schema.all_have, columns)):
         return
     numbers = types.numbers
     for code, kind in enumerate(types.names):

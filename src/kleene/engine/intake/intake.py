@@ -18,7 +18,7 @@ from kleene.engine.intake.strings import StringPool
 from kleene.engine.intake.timeline import Order, canonical_order, order_of
 from kleene.engine.state.event_rows import AnyRows, EventRows
 from kleene.engine.state.growing import with_room
-from kleene.engine.state.memory import empty
+from kleene.engine.state.memory import empty, shared_zeros
 from kleene.engine.state.store import EventBatch, EventStore, taken
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import COUNTED, count_positions
@@ -71,7 +71,7 @@ class Intake:
             if canonical is not None:
                 rows, types, numbers = rows.take(canonical), types.take(canonical), taken(numbers, canonical)
         if not self.counts_all:
-            nothing = np.zeros(rows.num_rows, np.int64)
+            nothing = shared_zeros(rows.num_rows)
             numbers |= {"position": nothing, "place": nothing, "barrier": nothing}
             numbers["partition"] = self.partitions.codes(rows)
         if self._by_step:
@@ -81,12 +81,11 @@ class Intake:
 
     def _among_useful(self, table: pa.Table, step: int, store: EventStore, own: Flags | None) -> _Placed:
         """The useful events, in order. Others are left where they are, in whatever order."""
-        types = row_types(table, self._query.schema)
-        useful = self._useful(types)
+        useful, types = self._useful(row_types(table, self._query.schema))
         if own is not None:
-            useful = np.flatnonzero(own) if useful is None else useful[own[useful]]
+            among = own if useful is None else own[useful]
+            useful, types = np.flatnonzero(own) if useful is None else useful[among], types.take(np.flatnonzero(among))
         rows = EventRows(table, useful)
-        types = types if useful is None else types.take(useful)
         order = order_of(rows, self._query.schema)
         if order.rows is not None:
             rows, types = rows.take(order.rows), types.take(order.rows)
@@ -94,13 +93,13 @@ class Intake:
 
     def _among_all(self, table: pa.Table, step: int, store: EventStore) -> _Placed:
         """The useful events, each with its place among all events of the stream."""
-        types, order = row_types(table, self._query.schema), order_of(table, self._query.schema)
-        types = types if order.rows is None else types.take(order.rows)
-        useful = self._useful(types)
+        every, order = row_types(table, self._query.schema), order_of(table, self._query.schema)
+        every = every if order.rows is None else every.take(order.rows)
+        useful, types = self._useful(every)
         if self.counts_all:
             rows, numbers = order.of(None)
             numbers = self._since(step, store, numbers)
-            numbers |= self._counted(EventRows(table, rows), types, numbers)
+            numbers |= self._counted(EventRows(table, rows), every, numbers)
             if self._tells_closing:
                 self.passed = Passed(numbers["partition"], numbers["position"], numbers["end"])
             if useful is not None:
@@ -108,12 +107,12 @@ class Intake:
         else:
             rows, numbers = order.of(useful)
             numbers = self._since(step, store, numbers)
-        return _Placed(EventRows(table, rows), types if useful is None else types.take(useful), order, numbers)
+        return _Placed(EventRows(table, rows), types, order, numbers)
 
-    def _useful(self, types: RowTypes) -> Ints | None:
-        """The places of events that some component could use; None: all of them."""
-        useful = places_of(types.codes, types.which(frozenset(self._query.types).__contains__))
-        return None if len(useful) == types.size else useful
+    def _useful(self, types: RowTypes) -> tuple[Ints | None, RowTypes]:
+        """The places of events that some component could use, None where all are, and the types of these."""
+        places = places_of(types.codes, types.which(frozenset(self._query.types).__contains__))
+        return (None, types) if len(places) == types.size else (places, types.take(places))
 
     def _since(self, step: int, store: EventStore, numbers: dict[str, Ints]) -> dict[str, Ints]:
         """The numbers of a table's events, with steps counted from the first table on."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kleene.engine.intake.strings import StringPool, is_text, string_codes
 from kleene.engine.state.distinct import distinct_codes
-from kleene.engine.state.event_rows import AnyRows
+from kleene.engine.state.event_rows import AnyRows, EventRows
 from kleene.engine.state.growing import with_room
 from kleene.engine.state.memory import empty
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, python_values
@@ -23,6 +23,8 @@ from kleene.kernels.opcodes import VALUE
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int32]
 _NO_TABLE = np.zeros(0, np.int32)
+_NO_GROUPS = np.zeros(0, np.int64)
+_NONE_MISSING = np.zeros(0, np.bool_)
 # Values of a smaller range than this have a table, however few they are: as much memory as the first hash table.
 _SMALL_RANGE = 4096
 
@@ -60,8 +62,15 @@ class KeyCoder:
 
     def codes(self, table: AnyRows) -> Ints:
         """The code of each row's key."""
-        codes = np.zeros(table.num_rows, np.int64)
+        if not self.names:
+            return np.zeros(table.num_rows, np.int64)
+        codes = _NO_GROUPS
         for place, (name, level) in enumerate(zip(self.names, self._levels, strict=True)):
+            own = table.integers(name) if isinstance(table, EventRows) else None
+            if own is not None:
+                self._texts[place] = False
+                codes = level.codes(codes, own, _NONE_MISSING)
+                continue
             column = table.column(name)
             self._texts[place] = _holds_text(column.type)
             codes = level.codes(codes, *_numbers(column, self._strings))
@@ -79,6 +88,7 @@ class Interner:
         self._addresses, self._near, self._lowest = addresses, _NO_TABLE, 0
 
     def codes(self, groups: Ints, values: Ints, missing: Flags) -> Ints:
+        """The code of each pair, −1 where there is none; without groups all are in group 0, and none may be missing."""
         codes = empty(len(values), np.int64)
         if self._addresses and len(values):
             self._begin_table(values)
@@ -103,6 +113,7 @@ class Interner:
         lowest, highest = int(values.min()), int(values.max())
         if highest - lowest < max(_SMALL_RANGE, 2 * len(values)):
             self._near, self._lowest = np.full(highest - lowest + 1, -1, np.int32), lowest
+            self._reserve(min(highest - lowest + 1, len(values)))
 
     def _intern(self, at: int, groups: Ints, values: Ints, missing: Flags, codes: Ints, near: Numbers) -> int:
         known = KnownKeys(self._groups, self._values, self._table, self.number, near, self._lowest)
@@ -112,10 +123,15 @@ class Interner:
         """Grow to four times as many keys; the hash table is at most half full."""
         number = int(self.number[0])
         groups, values = self._groups[:number].copy(), self._values[:number].copy()
-        self._groups, self._values = with_room(self._groups, 4 * number), with_room(self._values, 4 * number)
-        self._table = np.full(1 << (2 * len(self._values)).bit_length(), -1, np.int32)
+        self._reserve(4 * number)
         self.number[0] = 0
-        self._intern(0, groups, values, np.zeros(number, np.bool_), np.empty(number, np.int64), _NO_TABLE)
+        self._intern(0, groups, values, _NONE_MISSING, np.empty(number, np.int64), _NO_TABLE)
+
+    def _reserve(self, number: int) -> None:
+        """Make room for so many keys, of which the hash table has none."""
+        if number > len(self._values):
+            self._groups, self._values = with_room(self._groups, number), with_room(self._values, number)
+            self._table = np.full(1 << (2 * len(self._values)).bit_length(), -1, np.int32)
 
 
 def _numbers(column: pa.ChunkedArray, strings: StringPool) -> tuple[Ints, Flags]:

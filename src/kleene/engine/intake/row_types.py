@@ -13,11 +13,13 @@ import pyarrow as pa
 from kleene.engine.intake.strings import StringPool, is_text, string_codes
 from kleene.engine.state.event_rows import AnyRows
 from kleene.engine.state.memory import empty
+from kleene.engine.state.taking import in_one_piece
 from kleene.frames.arrow import python_values
 from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Ints
+from kleene.kernels.gathering import gather
 from kleene.kernels.opcodes import VALUE
-from kleene.kernels.scanning import Codes
+from kleene.kernels.scanning import Codes, count_codes
 from kleene.pattern.schema import Schema
 
 Flags = npt.NDArray[np.bool_]
@@ -43,7 +45,9 @@ class RowTypes:
     @cached_property
     def numbers(self) -> Ints:
         """[name]: how many rows are of each type."""
-        return np.bincount(self.codes, minlength=len(self.names))
+        numbers = np.zeros(len(self.names), np.int64)
+        count_codes(self.codes, numbers)
+        return numbers
 
     def which(self, wanted: Callable[[str | None], bool]) -> Flags:
         """[name]: whether a type is wanted."""
@@ -56,11 +60,20 @@ class RowTypes:
 
     def in_pool(self, strings: StringPool) -> Ints:
         """[row]: the code of its type in a pool of strings, or NO_TYPE."""
-        known = np.array([NO_TYPE if name is None else strings.code(name) for name in self.names], np.int64)
-        return known[self.codes]
+        return self.numbered(
+            np.array([NO_TYPE if name is None else strings.code(name) for name in self.names], np.int64)
+        )
+
+    def numbered(self, by_type: Ints) -> Ints:
+        """[row]: the number of its type, given [name]."""
+        numbers = empty(self.size, np.int64)
+        gather(by_type, self.codes, numbers)
+        return numbers
 
     def take(self, places: Ints) -> RowTypes:
-        return RowTypes(self.names, _frozen(self.codes[places]))
+        codes = empty(len(places), np.int32)
+        gather(self.codes, places, codes)
+        return RowTypes(self.names, _frozen(codes))
 
     def between(self, first: int, last: int) -> RowTypes:
         return RowTypes(self.names, self.codes[first:last])
@@ -73,7 +86,7 @@ def row_types(table: AnyRows, schema: Schema) -> RowTypes:
     column = table.column(schema.type)
     if is_text(column.type):
         return _of_texts(column)
-    column = column.combine_chunks()
+    column = in_one_piece(column)
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     names = [None if name is None else str(name) for name in python_values(pa.chunked_array([encoded.dictionary]))]
     return RowTypes((*names, None), to_numpy(encoded.indices.cast(pa.int32()), len(names)))

@@ -70,8 +70,8 @@ class Order:
 
 def order_of(table: AnyRows, schema: Schema) -> Order:
     """The order of events: by end, then by tie-breaker."""
-    end = integers(table.column(schema.time))
-    start = end if schema.start is None else integers(table.column(schema.start))
+    end = _steps(table, schema.time)
+    start = end if schema.start is None else _steps(table, schema.start)
     tie = None if schema.tie_breaker is None else ranks(table.column(schema.tie_breaker))
     following = how_ends_follow(end)
     if tie is None and following == STRICT:
@@ -132,6 +132,11 @@ def canonical_order(rows: EventRows, start: Ints, step: Ints, schema: Schema, na
 def integers(column: pa.ChunkedArray) -> Ints:
     """A time-like column without NULL as whole steps."""
     return np.ascontiguousarray(to_numpy(as_integers(column)), dtype=np.int64)
+
+
+def _steps(table: AnyRows, name: str) -> Ints:
+    own = table.integers(name) if isinstance(table, EventRows) else None
+    return integers(table.column(name)) if own is None else own
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -130,7 +130,7 @@ def _walked_ids(query: BoundQuery, graphs: Graphs, spans: Spans, hashes: Hashes)
     ends = graphs.end_offsets, graphs.ends
     offsets, nodes = first_paths(graphs.node_offsets, graphs.variables, graphs.events, *links, *ends, spans.start)
     first = Matches(offsets, graphs.events[nodes], graphs.variables[nodes].astype(np.uint8))
-    return match_ids(query, Selected.of(query, first, Ordered(None, *spans_of(first, spans))), hashes)
+    return match_ids(query, Selected.of(query, first, Ordered(None, len(first), spans_of(first, spans))), hashes)
 
 
 # Counts alone ---------------------------------------------------------------------------------------------------------

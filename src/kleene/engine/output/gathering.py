@@ -20,21 +20,35 @@ class Columns:
     """Columns of results, gathered from the rows of events."""
 
     rows: EventRows
-    # By name: the rows that a column was last taken at, and its values there. A key is taken where a variable is.
-    _last: dict[str, tuple[Rows, pa.Array]] = field(default_factory=dict)
+    # The columns in which all events of a match are the same.
+    agreed: frozenset[str] = frozenset()
+    # By name and the rows that a column was taken at: its values there. Keys and times are taken where variables are.
+    _known: dict[tuple[str, int], tuple[Rows, pa.Array]] = field(default_factory=dict)
 
     def take(self, name: str, rows: Rows, *, absent: bool) -> pa.Array:
         """A column at these rows; NULL where there is none (a negative number), if any is absent."""
-        last, values = self._last.get(name, (None, None))
-        if last is not rows or absent:
-            values = self.rows.values(name, rows, absent=absent)
-            self._last[name] = rows, values
-        return values
+        if absent:
+            return self.rows.values(name, rows, absent=True)
+        where = name, id(rows)
+        if where not in self._known:
+            # The rows are kept, so that no others can have their id.
+            self._known[where] = rows, self.rows.values(name, rows, absent=False)
+        return self._known[where][1]
 
-    def events(self, rows: Rows, kind: pa.DataType) -> pa.Array:
-        """A struct of the named columns for each row, NULL where there is none."""
+    def forget(self) -> None:
+        """Let go of what was taken, before other rows are."""
+        self._known.clear()
+
+    def events(self, rows: Rows, kind: pa.DataType, first: Rows | None = None) -> pa.Array:
+        """A struct of the named columns for each row, NULL where there is none.
+
+        first   [row]: an event of the same match, whose values it has in columns that are agreed
+        """
         absent = bool(len(rows)) and bool(rows.min() < 0)
-        children = [self.take(member.name, rows, absent=False) for member in kind]
+        children = [
+            self.take(each.name, first if first is not None and each.name in self.agreed else rows, absent=False)
+            for each in kind
+        ]
         validity = bitmap(rows >= 0) if absent else None
         return pa.Array.from_buffers(kind, len(rows), [validity], children=children)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +30,15 @@ from kleene.kernels.identity import (
     mixed,
     number_equals,
 )
+from kleene.kernels.scanning import STRICT, how_ends_follow
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
 from kleene.pattern.schema import EVENT_HASH, IDENTITY, Schema
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
+# A dictionary of no more strings has its hashes remembered.
+_FEW_TEXTS = 256
 
 
 def event_hashes(query: BoundQuery, table: AnyRows, steps: Ints) -> Hashes:
@@ -49,13 +52,12 @@ def event_hashes(query: BoundQuery, table: AnyRows, steps: Ints) -> Hashes:
     if EVENT_HASH in table.column_names:
         return to_numpy(table.column(EVENT_HASH)).astype(np.uint64)
     content = np.zeros(table.num_rows, np.uint64)
-    types = row_types(table, query.schema)
     for name in sorted(query.columns_compared(table.column_names)):
-        has = types.which(partial(_has, query.schema, name))
         column = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(len(content))])
-        name_hash = np.uint64(bytes_hash(name.encode()))
-        if not has.all():
-            fold_column(content, name_hash, column_hashes(column), has[types.codes])
+        name_hash = np.uint64(_text_hash(name))
+        has = None if query.schema.all_have(name) else _having(query.schema, name, table)
+        if has is not None:
+            fold_column(content, name_hash, column_hashes(column), has)
         elif not _fold_plain(content, name_hash, column):
             fold_column(content, name_hash, column_hashes(column), np.ones(len(content), np.bool_))
     if IDENTITY in table.column_names:
@@ -65,8 +67,21 @@ def event_hashes(query: BoundQuery, table: AnyRows, steps: Ints) -> Hashes:
     return number_equals(content, steps)
 
 
-def _has(schema: Schema, name: str, kind: str | None) -> bool:
-    return schema.has(kind, name)
+def _having(schema: Schema, name: str, table: AnyRows) -> npt.NDArray[np.bool_] | None:
+    """[row]: whether its type has an attribute; None where all have it."""
+    types = row_types(table, schema)
+    has = types.which(lambda kind: schema.has(kind, name))
+    return None if has.all() else has[types.codes]
+
+
+# Names of columns and types come again with every run.
+_text_hash = lru_cache(maxsize=1024)(value_hash)
+
+
+def _hashes_of(dictionary: pa.Array) -> Hashes:
+    """The hash of each value of a dictionary of strings."""
+    few = len(dictionary) <= _FEW_TEXTS
+    return np.array([(_text_hash if few else value_hash)(text) for text in dictionary.to_pylist()] or [0], np.uint64)
 
 
 def _fold_plain(content: Hashes, name: np.uint64, column: pa.ChunkedArray) -> bool:
@@ -79,8 +94,7 @@ def _fold_plain(content: Hashes, name: np.uint64, column: pa.ChunkedArray) -> bo
         part = content[begin : begin + len(chunk)]
         begin += len(chunk)
         if pa.types.is_dictionary(chunk.type):
-            hashes = np.array([value_hash(value) for value in chunk.dictionary.to_pylist()] or [0], np.uint64)
-            fold_codes(part, name, to_numpy(chunk.indices.cast(pa.int64())), hashes)
+            fold_codes(part, name, to_numpy(chunk.indices.cast(pa.int64())), _hashes_of(chunk.dictionary))
         else:
             width = np.dtype(f"{'u' if pa.types.is_unsigned_integer(chunk.type) else 'i'}{chunk.type.bit_width // 8}")
             values = memory(chunk.buffers()[1], width)[chunk.offset : chunk.offset + len(chunk)]
@@ -102,10 +116,10 @@ def _is_plain(kind: pa.DataType) -> bool:
 def used_hashes(query: BoundQuery, table: EventRows, steps: Ints, matches: Matches) -> Hashes:
     """The hashes of at least the events in matches, and of those simultaneous with them, which may be their equals."""
     size = table.num_rows
-    references = matches.references
-    if 2 * len(references) >= size:
+    if 2 * matches.size >= size:
         return event_hashes(query, table, steps)
-    if np.all(steps[1:] > steps[:-1]):
+    references = matches.references
+    if how_ends_follow(steps) == STRICT:
         wanted = distinct_between(references, 0, size - 1)
     else:
         used = distinct_between(steps[references], int(steps[0]), int(steps[-1]))
@@ -185,8 +199,7 @@ def column_hashes(column: pa.ChunkedArray) -> Hashes:
 def _string_hashes(column: pa.ChunkedArray) -> Hashes:
     whole = column.combine_chunks()
     encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
-    table = np.array([value_hash(value) for value in encoded.dictionary.to_pylist()] or [0], np.uint64)
-    hashes: Hashes = table[to_numpy(encoded.indices.cast(pa.int64()))]
+    hashes: Hashes = _hashes_of(encoded.dictionary)[to_numpy(encoded.indices.cast(pa.int64()))]
     return hashes
 
 

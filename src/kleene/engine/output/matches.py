@@ -65,6 +65,11 @@ class Matches:
         return self.events
 
     @property
+    def size(self) -> int:
+        """How many references to events there are in all."""
+        return len(self.events)
+
+    @property
     def latest(self) -> Ints:
         """[match]: the event that comes last, which may be at any place of a pattern that is no sequence."""
         return self.across(np.maximum, self.events)
@@ -115,18 +120,25 @@ class ColumnarMatches(Matches):
     """Matches of single events, a column a place; flat arrays are made of them where somebody asks."""
 
     def __init__(
-        self, buffer: npt.NDArray[np.int32], places: Variables, size: int | None = None, *, follows: bool = False
+        self,
+        buffer: npt.NDArray[np.int32],
+        places: Variables,
+        size: int | None = None,
+        *,
+        follows: bool = False,
+        in_order: bool = False,
     ) -> None:
         """Matches by column.
 
-        buffer    [place, match]: numbers of events, perhaps with room for more matches
-        places    [place]: the variable whose events stand there, in pattern order
-        size      how many matches there are; None: there is no room for more
-        follows   whether the events of each match are in the order in which they happened
+        buffer     [place, match]: numbers of events, perhaps with room for more matches
+        places     [place]: the variable whose events stand there, in pattern order
+        size       how many matches there are; None: there is no room for more
+        follows    whether the events of each match are in the order in which they happened
+        in_order   whether they are known to stand in the order of results, and to be of events that do not last
         """
         self.buffer, self.places = np.ascontiguousarray(buffer), places
         self.columns = self.buffer if size is None else self.buffer[:, :size]
-        self.later, self.follows = None, follows
+        self.later, self.follows, self.in_order = None, follows, in_order
 
     def __len__(self) -> int:
         return int(self.columns.shape[1])
@@ -161,6 +173,10 @@ class ColumnarMatches(Matches):
     @property
     def references(self) -> Rows:
         return self.columns.reshape(-1)
+
+    @property
+    def size(self) -> int:
+        return int(self.columns.size)
 
     def take(self, places: Ints) -> ColumnarMatches:
         return ColumnarMatches(self.columns[:, places], self.places, follows=self.follows)

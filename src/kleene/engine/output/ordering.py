@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,58 +32,79 @@ class Spans:
     end: Ints
 
 
+class Times(NamedTuple):
+    """When matches start, and when they end."""
+
+    start: Ints
+    end: Ints
+
+
 @dataclass(frozen=True, eq=False)
 class Ordered:
     """Matches by end, then by start from the latest, then by events in pattern order."""
 
     # [place]: the number of a match; None: they stand in this order, from `first` on.
     order: Ints | None
-    start: Ints
-    end: Ints
+    size: int
+    # None: a match starts with its first event, and ends with its last one.
+    times: Times | None
     first: int = 0
 
     @property
     def numbers(self) -> Ints:
         """[place]: the number of a match."""
-        return np.arange(self.first, self.first + len(self.end)) if self.order is None else self.order
+        return np.arange(self.first, self.first + self.size) if self.order is None else self.order
 
     def part(self, begin: int, end: int) -> Ordered:
         """Those at some places."""
         order = None if self.order is None else self.order[begin:end]
-        return Ordered(order, self.start[begin:end], self.end[begin:end], self.first + begin)
+        times = None if self.times is None else Times(self.times.start[begin:end], self.times.end[begin:end])
+        return Ordered(order, end - begin, times, self.first + begin)
+
+    def since(self, moment: int, matches: Matches, spans: Spans) -> Ordered:
+        """Those that end then or later."""
+        if self.times is not None:
+            begin = np.searchsorted(self.times.end, moment)
+        else:
+            begin = np.searchsorted(matches.last, np.searchsorted(spans.end, moment))
+        return self.part(int(begin), self.size)
 
 
 def in_order(matches: Matches, spans: Spans) -> Ordered:
     """The order in which results stand."""
-    start, end = spans_of(matches, spans)
+    size = len(matches)
+    if isinstance(matches, ColumnarMatches) and matches.in_order:
+        return Ordered(None, size, None)
+    times = spans_of(matches, spans)
+    start, end = times
     if matches.later is not None:
         end += matches.later
     if isinstance(matches, ColumnarMatches) and columns_in_order(matches.buffer, start, end):
-        return Ordered(None, start, end)
+        return Ordered(None, size, times)
     ranked = Ranked(matches.offsets, matches.events, matches.variables, start)
     if is_in_order(ranked, end):
-        return Ordered(None, start, end)
-    order = np.arange(len(matches))
+        return Ordered(None, size, times)
+    order = np.arange(size)
     if not np.all(end[1:] >= end[:-1]):
         order = np.argsort(end, kind="stable")
-    sort_groups(ranked, end, _keys(ranked, end, len(spans.end)), order, empty(len(matches), np.int64))
-    return Ordered(order, start[order], end[order])
+    sort_groups(ranked, end, _keys(ranked, end, len(spans.end)), order, empty(size, np.int64))
+    return Ordered(order, size, Times(start[order], end[order]))
 
 
-def spans_of(matches: Matches, spans: Spans) -> tuple[Ints, Ints]:
+def spans_of(matches: Matches, spans: Spans) -> Times:
     """[match]: when it starts, and when it ends."""
     size = len(matches)
-    start, end = empty(size, np.int64), empty(size, np.int64)
+    times = start, end = Times(empty(size, np.int64), empty(size, np.int64))
     if matches.follows:
         gather(spans.start, matches.first, start)
         gather(spans.end, matches.last, end)
-        return start, end
+        return times
     lasting = spans.start is not spans.end and not np.array_equal(spans.start, spans.end)
     if isinstance(matches, ColumnarMatches):
         spans_of_columns(matches.buffer, spans.start, spans.end, lasting, start, end)
     else:
         spans_of_matches(matches.offsets, matches.events, spans.start, spans.end, lasting, start, end)
-    return start, end
+    return times
 
 
 def distinct(matches: Matches, spans: Spans) -> Matches:

@@ -31,6 +31,8 @@ class Selected:
     lists: Mapping[str, tuple[Rows, Offsets]]
     # [variable, match], and the first of these matches, where every variable of the query is single and present.
     columns: tuple[npt.NDArray[np.int32], int] | None = None
+    # [match]: the last event in pattern order, where matches are of single events.
+    last: Rows | None = None
 
     @staticmethod
     def of(query: BoundQuery, matches: Matches, part: Ordered) -> Selected:
@@ -97,16 +99,17 @@ def _of_columns(query: BoundQuery, matches: ColumnarMatches, part: Ordered) -> S
     buffer, first = matches.buffer, part.first
     if part.order is not None:
         buffer, first = np.take(matches.columns, part.order, axis=1), 0
-    columns = buffer[:, first : first + len(part.end)]
+    columns = buffer[:, first : first + part.size]
     singles: dict[str, Rows] = {}
     lists: dict[str, tuple[Rows, Offsets]] = {}
     known = dict(zip(matches.places.tolist(), columns, strict=True))
     for number, component in enumerate(query.positives):
         if component.kind is not ComponentKind.SINGLE:
-            lists[component.variable] = np.zeros(0, np.int32), np.zeros(len(part.end) + 1, np.int32)
+            lists[component.variable] = np.zeros(0, np.int32), np.zeros(part.size + 1, np.int32)
         elif number in known:
             singles[component.variable] = known[number]
         else:
-            singles[component.variable] = np.full(len(part.end), -1, np.int32)
+            singles[component.variable] = np.full(part.size, -1, np.int32)
     all_present = len(singles) == len(query.positives) == len(columns)
-    return Selected(known[int(matches.places[0])], singles, lists, (buffer, first) if all_present else None)
+    ends = [known[int(matches.places[place])] for place in (0, -1)]
+    return Selected(ends[0], singles, lists, (buffer, first) if all_present else None, ends[1])

@@ -20,12 +20,16 @@ from kleene.engine.output.ordering import Ordered, Spans, in_order
 from kleene.engine.output.returned import Returned
 from kleene.engine.output.selected import Selected
 from kleene.engine.state.event_rows import EventRows
+from kleene.frames.arrow import value_type
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.results import result_schema, timeout_schema
 from kleene.kernels.expression import Ints
 from kleene.pattern.expressions import Whole
+from kleene.pattern.links import key_of
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.recent import Recent
 from kleene.pattern.schema import EVENTS, FIRST_TIE, IDENTITY, LAST_TIE, OWNER, OWNER_DIGEST, SHARED_ID
+from kleene.pattern.types import TIMES, ValueType
 
 # Columns are built in pieces of so many references, so that offsets of 32 bits are enough for the strings in them.
 PIECE = 1 << 24
@@ -55,14 +59,15 @@ def match_table(
     since    when the first of them ends that are wanted; None: all are
     """
     schema = result_schema(query, rows.schema)
-    columns = Columns(rows)
+    columns = Columns(rows, agreed_columns(query, rows.schema))
     returned = Returned.of(query, columns, store, strings)
     hashes = used_hashes(query, rows, spans.step, matches)
     pieces = []
     ordered = in_order(matches, spans)
     if since is not None:
-        ordered = ordered.part(int(np.searchsorted(ordered.end, since)), len(ordered.end))
+        ordered = ordered.since(since, matches, spans)
     for part in _pieces(matches, ordered):
+        columns.forget()
         selected = Selected.of(query, matches, part)
         arrays = _common(query, columns, part, selected, schema)
         own = _owners(owners, columns, selected, part)
@@ -85,6 +90,20 @@ def match_table(
     return pa.concat_tables(pieces)
 
 
+def agreed_columns(query: BoundQuery, columns: pa.Schema) -> frozenset[str]:
+    """The columns in which all events of a match have the same value to the bit: its key, unless that is of reals."""
+    return _AGREED.get(query, columns, lambda: _agreed(query, columns))
+
+
+_AGREED: Recent[frozenset[str]] = Recent()
+
+
+def _agreed(query: BoundQuery, columns: pa.Schema) -> frozenset[str]:
+    exact = TIMES | {ValueType.INT, ValueType.BOOL, ValueType.STRING, ValueType.DURATION}
+    there = [name for name in key_of(query) if name in columns.names]
+    return frozenset(name for name in there if value_type(columns.field(name).type) in exact)
+
+
 def _owners(owners: MatchOwners | None, columns: Columns, selected: Selected, part: Ordered) -> MatchOwners | None:
     """The queries of matches in an order, where these are several: given, or of their first events."""
     if owners is not None:
@@ -105,6 +124,7 @@ def timeout_table(query: BoundQuery, rows: EventRows, spans: Spans, prefixes: Ma
     hashes = used_hashes(query, rows, spans.step, prefixes) if query.identified else None
     pieces = []
     for part in _pieces(prefixes, in_order(prefixes, spans)):
+        columns.forget()
         selected = Selected.of(query, prefixes, part)
         arrays = _common(query, columns, part, selected, schema)
         arrays["stream"] = constant(str(query.timeouts), selected.size)
@@ -125,7 +145,7 @@ def timeout_table(query: BoundQuery, rows: EventRows, spans: Spans, prefixes: Ma
 
 def _pieces(matches: Matches, ordered: Ordered) -> Iterator[Ordered]:
     """Matches in pieces of about `PIECE` references: at least one piece, and at least one match in each."""
-    if len(matches.references) <= PIECE:
+    if matches.size <= PIECE:
         yield ordered
         return
     references = np.cumsum(np.diff(matches.offsets)[ordered.numbers])
@@ -141,11 +161,13 @@ def _common(
     query: BoundQuery, columns: Columns, part: Ordered, selected: Selected, schema: pa.Schema
 ) -> dict[str, pa.Array]:
     time = schema.field("start").type
-    arrays = {
-        "query": constant(query.name, selected.size),
-        "start": time_column(part.start, time),
-        "end": time_column(part.end, time),
-    }
+    arrays = {"query": constant(query.name, selected.size)}
+    if part.times is not None:
+        arrays |= {name: time_column(steps, time) for name, steps in part.times._asdict().items()}
+    else:
+        assert selected.last is not None, "matches of single events have a last one"
+        for name, events in (("start", selected.first), ("end", selected.last)):
+            arrays[name] = columns.take(query.schema.time, events, absent=False)
     if "key" in schema.names:
         arrays["key"] = columns.events(selected.first, schema.field("key").type)
     return arrays
@@ -157,7 +179,7 @@ def _variable(
     """A struct or a list of structs for each match."""
     kind = schema.field(name or variable).type
     if variable in selected.singles:
-        return columns.events(selected.singles[variable], kind)
+        return columns.events(selected.singles[variable], kind, selected.first)
     return columns.event_lists(*selected.lists[variable], kind)
 
 

@@ -65,6 +65,17 @@ class EventRows:
             return self._from_base(name, rows, absent=absent)
         return taken(self._column(name), rows, absent=absent)
 
+    def integers(self, name: str) -> Ints | None:
+        """A column of 64-bit integers or times without NULL, as an array that kernels may have; None: another one."""
+        kind = self.base.schema.field(name).type
+        if self.places is None or not (pa.types.is_int64(kind) or pa.types.is_timestamp(kind)):
+            return None
+        column = self._column(name)
+        if column.null_count or not len(column):
+            return None
+        numbers: Ints = np.frombuffer(column.buffers()[1], np.int64)
+        return numbers if numbers.flags.writeable else None
+
     def take(self, places: Ints) -> EventRows:
         """Those at these places."""
         return EventRows(self.base, places if self.places is None else self.places[places], self._whole)

@@ -13,6 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 T = TypeVar("T", bound=np.generic)
+# As many zeros as were asked for at once.
+_ZEROS = np.zeros(0, np.int64)
 
 
 def empty(shape: int | tuple[int, ...], kind: type[T]) -> npt.NDArray[T]:
@@ -21,3 +23,17 @@ def empty(shape: int | tuple[int, ...], kind: type[T]) -> npt.NDArray[T]:
     if not size:
         return np.empty(shape, kind)
     return np.frombuffer(pa.allocate_buffer(size * np.dtype(kind).itemsize), kind).reshape(shape)
+
+
+def shared_zeros(size: int) -> npt.NDArray[np.int64]:
+    """So many zeros, which others have as well: nobody may write to them."""
+    global _ZEROS
+    zeros = _ZEROS
+    if size > len(zeros):
+        zeros = _ZEROS = np.zeros(max(size, 2 * len(zeros)), np.int64)
+    return zeros[:size]
+
+
+def are_shared_zeros(array: npt.NDArray[np.int64]) -> bool:
+    """Whether an array is known to be zeros without a look at it."""
+    return array.base is _ZEROS

@@ -25,6 +25,8 @@ def held_bytes(tables: Sequence[pa.Table]) -> int:
     total = 0
     dictionaries: dict[tuple[int, ...], int] = {}
     for table in tables:
+        if not table.num_rows:
+            continue
         if any(column.num_chunks > _MANY for column in table.columns):
             # To look at each piece takes longer than to match its rows.
             total += int(table.get_total_buffer_size())

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.intake.columns import ColumnStore
+from kleene.engine.intake.columns import ColumnStore, no_events
 from kleene.engine.intake.row_types import row_types
 from kleene.engine.state.event_rows import ChunkedRows, EventRows
 from kleene.engine.state.growing import Growing
 from kleene.kernels.expression import EventColumns, Ints
 from kleene.pattern.schema import Schema
+from kleene.plan.layout import Column
 
 # What is known of the order of events, [event].
 ORDERED = ("start", "end", "step", "left", "right", "position", "place", "barrier")
@@ -61,11 +62,11 @@ def taken(numbers: Mapping[str, Ints], places: Ints) -> dict[str, Ints]:
 
 
 class EventStore:
-    def __init__(self, columns: ColumnStore, rows: pa.Schema, schema: Schema) -> None:
+    def __init__(self, columns: Mapping[str, Column], rows: pa.Schema, schema: Schema) -> None:
         """An empty store for events of this layout."""
         self._same = _same_numbers(schema)
-        self.columns = columns.columns
-        self._events = [Growing(array[:, :0]) for array in columns.events]
+        self.columns = columns
+        self._events = [Growing(array) for array in no_events(columns)]
         self._rows = ChunkedRows(rows)
         self._stored = kept_numbers(schema)
         names = [name for name in ("partition", *ORDERED) if name not in self._same]

@@ -19,6 +19,7 @@ from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.output.matches import ColumnarMatches, Matches
 from kleene.engine.state.growing import Growing
+from kleene.engine.state.memory import shared_zeros
 from kleene.engine.state.statistics import ComponentCounts
 from kleene.engine.state.store import EventStore
 from kleene.kernels.expression import Ints
@@ -75,7 +76,7 @@ class TreeExecutor(Executor):
         positives = scan([(s.component, s.mask) for s in self._positive], columns, self._strings, in_partition)
         absents = scan([(s.component, s.mask) for s in self._negated], columns, self._strings)
         self._seen += positives.seen, positives.passed
-        return Bits(positives.bits, np.zeros(len(in_partition), np.int64), absents.bits)
+        return Bits(positives.bits, shared_zeros(len(in_partition)), absents.bits)
 
     def advance(self, store: EventStore, begin: int, bits: Bits, time: Timeline, keys: int) -> None:
         """Take in the store's events from `begin` on, as many as there are bits; `keys` is the number of partitions."""
