@@ -102,9 +102,9 @@ def _is_plain(kind: pa.DataType) -> bool:
 def used_hashes(query: BoundQuery, table: EventRows, steps: Ints, matches: Matches) -> Hashes:
     """The hashes of at least the events in matches, and of those simultaneous with them, which may be their equals."""
     size = table.num_rows
-    references = matches.references
-    if 2 * len(references) >= size:
+    if 2 * matches.number >= size:
         return event_hashes(query, table, steps)
+    references = matches.references
     if np.all(steps[1:] > steps[:-1]):
         wanted = distinct_between(references, 0, size - 1)
     else:

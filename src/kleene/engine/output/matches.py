@@ -65,6 +65,11 @@ class Matches:
         return self.events
 
     @property
+    def number(self) -> int:
+        """How many events there are in all matches."""
+        return len(self.references)
+
+    @property
     def latest(self) -> Ints:
         """[match]: the event that comes last, which may be at any place of a pattern that is no sequence."""
         return self.across(np.maximum, self.events)
