@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from kleene.engine.output import selection
 from kleene.engine.output.path_matches import PathMatches
+from kleene.engine.output.runs import matches_of
 from kleene.plan.settings import Settings
 
 EVENTS = [
@@ -28,13 +28,12 @@ QUERIES = {
 @pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES)
 def test_rows_are_those_of_flat_matches(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[PathMatches] = []
-    walk = selection.matches_of
 
     def watched(*given: Any) -> PathMatches:
-        made.append(walk(*given))
+        made.append(matches_of(*given))
         return made[-1]
 
-    monkeypatch.setattr(selection, "matches_of", watched)
+    monkeypatch.setattr("kleene.engine.output.selection.matches_of", watched)
     found = kleene.match(pa.Table.from_pylist(EVENTS), text, settings=Settings(threads=1))
     (paths,) = made
     assert paths.number == len(paths.events) == len(paths.variables) == paths.offsets[-1]
