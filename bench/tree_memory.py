@@ -1,14 +1,17 @@
 """ZStream's Tables 3 and 5: the peak memory of each plan, in a process of its own.
 
-`python -m bench.tree_memory "rate 1:100:100:100" bushy 20000` streams so many events and prints the peak.
+`python -m bench.tree_memory "rate 1:100:100:100" bushy 20000` streams so many events and prints the peak, the most
+that was held between two batches, and what of it are events.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,9 +30,39 @@ WEB_LOG = "web log"
 TABLE_3 = tuple(SETTINGS)[:2]
 
 
-def memory(size: Size) -> dict[str, dict[str, float | None]]:
-    """MB by stream and plan; None where a run failed."""
-    peaks: dict[str, dict[str, float | None]] = {}
+# Memory that is freed goes back to the system at once, so that a peak is of what is in use: without this Arrow's
+# allocator keeps several times as much for what comes, in steps of megabytes that depend on sizes and moments.
+EXACT = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 16),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 16),
+}
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Of one plan over one stream, in MB above what the process had before.
+
+    used      the most that was in use at once
+    held      the most that the engine held between two batches
+    events    of these, the events themselves and their columns
+    process   the peak of a process whose allocator keeps what is freed, as everybody runs it
+    """
+
+    used: float
+    held: float
+    events: float
+    process: float
+
+    @property
+    def in_a_round(self) -> float:
+        """What a batch makes and drops again."""
+        return max(0.0, self.used - self.held)
+
+
+def memory(size: Size) -> dict[str, dict[str, Peak]]:
+    """By stream and plan, without those whose run failed."""
+    peaks: dict[str, dict[str, Peak]] = {}
     events = min(EVENTS, size.most)
     print("\nTables 3 and 5: peak memory in MB above what the process had before the stream")
     print(f"({events:,} events in batches of {BATCH}; the log's {size.records:,} records in batches of {LOG_BATCH:,})")
@@ -38,25 +71,44 @@ def memory(size: Size) -> dict[str, dict[str, float | None]]:
         ("Query 6", four, TABLE_3, events),
         ("Query 8", three, (WEB_LOG,), size.records),
     ):
-        print(f"{title:22}" + "".join(f"{name:>11}" for name in names))
+        print(f"{title:32}" + "".join(f"{name:>11}" for name in names))
         for stream in streams:
             peaks[stream] = dict(_peaks(stream, names, number))
-            cells = ("failed" if peak is None else f"{peak:.1f}" for peak in peaks[stream].values())
-            print(f"{stream:22}" + "".join(f"{cell:>11}" for cell in cells), flush=True)
+            print(stream)
+            for line, value in _LINES.items():
+                cells = (f"{value(peaks[stream][name]):.1f}" if name in peaks[stream] else "failed" for name in names)
+                print(f"  {line:30}" + "".join(f"{cell:>11}" for cell in cells), flush=True)
     return peaks
 
 
-def _peaks(stream: str, names: Iterable[str], number: int) -> Iterable[tuple[str, float | None]]:
+_LINES: dict[str, Callable[[Peak], float]] = {
+    "in use at the peak": lambda peak: peak.used,
+    "held between batches": lambda peak: peak.held,
+    "of it events": lambda peak: peak.events,
+    "made and dropped in a batch": lambda peak: peak.in_a_round,
+    "the process, with what is kept": lambda peak: peak.process,
+}
+
+
+def _peaks(stream: str, names: Iterable[str], number: int) -> Iterable[tuple[str, Peak]]:
     for name in names:
-        command = [sys.executable, "-m", "bench.tree_memory", stream, name, str(number)]
-        made = subprocess.run(command, capture_output=True, text=True, check=False)
-        if made.returncode:
-            print(f"{stream}, {name} failed:\n{made.stderr}")
-        yield name, None if made.returncode else int(made.stdout.split()[-1]) / 2**20
+        exact, usual = (_in_a_process(stream, name, number, settings) for settings in (EXACT, {}))
+        if exact is not None and usual is not None:
+            used, held, events = exact
+            yield name, Peak(used, held, events, usual[0])
 
 
-def peak(stream: str, name: str, number: int) -> int:
-    """Bytes at the peak of a run, above what the process had before it."""
+def _in_a_process(stream: str, name: str, number: int, settings: Mapping[str, str]) -> list[float] | None:
+    command = [sys.executable, "-m", "bench.tree_memory", stream, name, str(number)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **settings})
+    if made.returncode:
+        print(f"{stream}, {name} failed:\n{made.stderr}")
+        return None
+    return [int(size) / 2**20 for size in made.stdout.split()[-3:]]
+
+
+def peak(stream: str, name: str, number: int) -> tuple[int, int, int]:
+    """Bytes at the peak of a run, above what the process had before it; the most held between batches, and events."""
     table, way = _way(stream, name, number)
     rows = LOG_BATCH if stream == WEB_LOG else BATCH
     # Kernels are loaded once.
@@ -64,9 +116,12 @@ def peak(stream: str, name: str, number: int) -> int:
     _forget_peak()
     before = peak_bytes()
     engine = way.engine()
+    held = events = 0
     for part, watermark in batches(table, rows):
         engine.replay(part, watermark)
-    return peak_bytes() - before
+        state = engine._state
+        held, events = max(held, engine.nbytes), max(events, 0 if state is None else state.store.nbytes)
+    return peak_bytes() - before, held, events
 
 
 def _way(stream: str, name: str, number: int) -> tuple[pa.Table, Way]:
@@ -83,4 +138,4 @@ def _forget_peak() -> None:
 
 
 if __name__ == "__main__":
-    print(peak(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    print(*peak(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from textwrap import fill
+from typing import Any
 
 WIDTH = 118
 
@@ -26,6 +27,9 @@ class Finding:
             parts.append(f"reason: {self.reason}")
         body = "\n".join(fill(part, WIDTH, initial_indent="    ", subsequent_indent="      ") for part in parts)
         return f"{self.figure}: same direction {'yes' if self.same else 'NO'}\n{body}"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"same": bool(self.same)}
 
     def row(self) -> str:
         cells = (self.figure, self.paper, self.seen, "yes" if self.same else "**no**", self.reason)

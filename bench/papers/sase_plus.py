@@ -1,4 +1,4 @@
-"""SASE+ §6.1–6.2: Figures 8(a) to 8(f) and Table 2, with runs apart, merged, and by backtracking.
+"""SASE+ §6.1–6.2: the queries of Figure 8, with runs apart, merged, and by backtracking; Figures 8(b), 8(c), 8(e).
 
 Streams are as long as the paper's: 200 partition windows for each of two symbols. The predicates are those of Table 1
 with `min` in p3, the strategies s2 (partition contiguity) and s3 (skip till next match).
@@ -19,13 +19,17 @@ from bench.measure import Line, Timing, Work, alternate
 from bench.papers.baselines.backtracking import backtracked
 from bench.papers.baselines.closure_runs import with_runs
 from bench.papers.baselines.stock_closures import (
+    AT_C,
+    CLOSED_AT_C,
     MATCHES,
     REFERENCES,
     STEPS,
+    STEPS_AT_C,
     Closure,
     Ints,
     Ticks,
     ticks,
+    without_starts,
 )
 from bench.papers.report import Finding, show
 from bench.papers.sides import Effort, delivered
@@ -49,6 +53,8 @@ class StockQuery:
     constructs: bool = True
     rising: float = 0.7
     prices: int = 1_000
+    # No event starts a run: what is left is what every event costs.
+    idle: bool = False
 
     @property
     def name(self) -> str:
@@ -84,6 +90,10 @@ class Measured:
     def factor(self, fast: str, slow: str) -> float:
         return self.timings[slow].median / self.timings[fast].median
 
+    def nanoseconds(self, side: str) -> float:
+        """An event."""
+        return 1e9 * self.timings[side].median / self.events
+
 
 def counted(query: StockQuery, algorithm: str, parts: list[Ticks]) -> Ints:
     """The counters of an algorithm over all partitions."""
@@ -97,7 +107,7 @@ def measured(query: StockQuery, effort: Effort, algorithms: tuple[str, ...], pro
     """Baselines, and the product beside them; all must count the same matches."""
     scaled = replace(query, window=max(20, query.window // effort.divisor))
     table = scaled.table()
-    parts = ticks(table)
+    parts = [without_starts(part) for part in ticks(table)] if query.idle else ticks(table)
     works: dict[str, Work] = {name: partial(_matches, scaled, name, parts) for name in algorithms}
     for name in product:
         works[name] = _product(scaled, name, table)
@@ -120,109 +130,6 @@ def _product(query: StockQuery, name: str, table: pa.Table) -> Work:
         return delivered(query.text)(table)
     settings = counting("merge_runs") if name == "Kleene apart" else counting()
     return delivered(f"{query.text} OUTPUT COMPRESSED", settings)(table)
-
-
-# Expt 1: predicates and strategies --------------------------------------------------------------------------------
-
-
-def strategies(effort: Effort) -> list[Finding]:
-    """Figure 8(a) and Table 2, then 8(d) and 8(f) on the same streams."""
-    sides, product = ("basic", "backtrack", "merging"), ("Kleene", "Kleene verbose")
-    measures = {each: measured(StockQuery(*each), effort, sides, product) for each in QUERIES}
-    quiet = {each: measured(StockQuery(*each, constructs=False), effort, ("basic",)) for each in QUERIES}
-    names = {each: "".join(each) for each in QUERIES}
-    rows = {names[each]: [one.rate(side) for side in one.timings] for each, one in measures.items()}
-    show("SASE+ Figures 8(a), 8(d), 8(f): W = 500, p = 0.7", [*sides, *product], rows, MILLIONS)
-    profile = {}
-    for each, one in measures.items():
-        counts = one.counts["basic"]
-        matching = min(1.0, quiet[each].timings["basic"].median / one.timings["basic"].median)
-        length = counts[REFERENCES] / max(1, counts[MATCHES])
-        profile[names[each]] = [length, counts[STEPS] / one.events, 100 * matching, 100 - 100 * matching]
-    show("SASE+ Table 2", ["match length", "runs/step", "matching %", "construction %"], profile)
-    rate = {names[each]: one.rate("basic") for each, one in measures.items()}
-    lone = {strategy: measured(StockQuery("p3", strategy, prices=999), effort, ("basic",)) for strategy in STRATEGIES}
-    apart = lone["s2"].counts["basic"][MATCHES] / lone["s3"].counts["basic"][MATCHES]
-    here = measures["p3", "s2"].counts["basic"][MATCHES] / measures["p3", "s3"].counts["basic"][MATCHES]
-    return [
-        Finding(
-            "SASE+ Fig. 8(a), p1 and p2",
-            "p1: s2 and s3 are the same; p2: s2 is faster by an order of magnitude",
-            f"s2 over s3: p1 {rate['p1s2'] / rate['p1s3']:.2f} x, p2 {rate['p2s2'] / rate['p2s3']:.1f} x; Kleene p2 "
-            f"{measures['p2', 's2'].rate('Kleene') / measures['p2', 's3'].rate('Kleene'):.1f} x",
-            0.7 < rate["p1s2"] / rate["p1s3"] < 1.4 and rate["p2s2"] > 3 * rate["p2s3"],
-        ),
-        Finding(
-            "SASE+ Fig. 8(a), p3",
-            "p3 is close to p1, and the difference between s2 and s3 is very small",
-            f"s3: p3 {rate['p3s3'] / rate['p1s3']:.2f} x p1; s2 over s3 {rate['p3s2'] / rate['p3s3']:.2f} x",
-            rate["p3s2"] / rate["p3s3"] < 2,
-            f"s2 has {here:.0%} of the matches of s3: a run at price 1000, after which this circle of prices begins "
-            "again, dies at the next event, as does one whose first step does not rise. With prices in 1…999 all runs "
-            f"start at 500: {apart:.0%} of the matches, {lone['s2'].rate('basic') / lone['s3'].rate('basic'):.2f} x. "
-            "The paper does not tell how it keeps prices in bounds",
-        ),
-        _table_2(profile, measures["p1", "s3"], quiet["p1", "s3"]),
-        _backtracks(measures, names),
-        _merges(measures, names, profile),
-    ]
-
-
-def _table_2(profile: Mapping[str, list[float]], whole: Measured, quiet: Measured) -> Finding:
-    """With p1s3 measured with construction and without it."""
-    counts, seconds = whole.counts["basic"], [each.timings["basic"].median for each in (whole, quiet)]
-    nanoseconds = 1e9 * seconds[1] / counts[STEPS], 1e9 * (seconds[0] - seconds[1]) / counts[REFERENCES]
-    references = counts[REFERENCES] / counts[STEPS]
-    lengths = ", ".join(f"{name} {values[0]:.0f}" for name, values in profile.items())
-    costs = ", ".join(f"{name} {values[2]:.0f} %" for name, values in profile.items())
-    steps = ", ".join(f"{name} {values[1]:.2g}" for name, values in profile.items())
-    return Finding(
-        "SASE+ Table 2",
-        "match length 250, 250, 4.5, 140, 250, 250; runs a step 2, but 0.01 for p2s2; matching 61 to 100 % of the cost",
-        f"match length {lengths}; runs a step {steps}; matching {costs}",
-        profile["p2s2"][0] < profile["p2s3"][0] < profile["p1s3"][0]
-        and all(values[2] > 50 for values in profile.values()),
-        "lengths are as the paper's, or half of them where runs start at 1000 in vain; the share of matching is not: a "
-        f"step of a run takes {nanoseconds[0]:.0f} ns and an event of a match {nanoseconds[1]:.1f} ns to retrieve "
-        f"(p1s3), and there are {references:.0f} such events for each step",
-    )
-
-
-def _backtracks(measures: Mapping[tuple[str, str], Measured], names: Mapping[tuple[str, str], str]) -> Finding:
-    """Figure 8(d)."""
-    gains = {names[each]: one.factor("basic", "backtrack") for each, one in measures.items()}
-    again = {
-        names[each]: (one.counts["backtrack"][STEPS] / one.events, one.counts["basic"][STEPS] / one.events)
-        for each, one in measures.items()
-    }
-    listed = ", ".join(f"{name} {back:.2f} and {basic:.2f}" for name, (back, basic) in again.items())
-    return Finding(
-        "SASE+ Fig. 8(d)",
-        "all results: basic has 200 to 300 times the throughput of backtrack, 1.3 times for p2s2",
-        "basic over backtrack: " + ", ".join(f"{name} {gain:.2f} x" for name, gain in gains.items()),
-        all(gain > 1 for gain in gains.values()),
-        f"steps of runs an event, backtrack and basic: {listed}. What backtracking reads again, runs side by side read "
-        "at once, each for itself: as loops both do the same work, and backtracking holds one run's state instead of "
-        "all. The paper's own profile (0.6 events read again for each event) is no factor of 200 either",
-    )
-
-
-def _merges(
-    measures: Mapping[tuple[str, str], Measured],
-    names: Mapping[tuple[str, str], str],
-    profile: Mapping[str, list[float]],
-) -> Finding:
-    """Figure 8(f)."""
-    gains = {names[each]: one.factor("merging", "basic") for each, one in measures.items()}
-    return Finding(
-        "SASE+ Fig. 8(f)",
-        "merging gains for all queries: p1s3 1.5, p2s3 1.4, p3s3 1.5 times",
-        "merging over basic: " + ", ".join(f"{name} {gain:.2f} x" for name, gain in gains.items()),
-        all(gains[name] > 1 for name in ("p1s3", "p2s3", "p3s3")),
-        "construction, the same for both, is "
-        + ", ".join(f"{profile[name][3]:.0f} % of the cost of {name}" for name in ("p1s3", "p2s3", "p3s3"))
-        + "; 8(g) leaves it out",
-    )
 
 
 # Expt 2: windows ---------------------------------------------------------------------------------------------------
@@ -285,6 +192,13 @@ def non_overlapping(effort: Effort) -> list[Finding]:
     steps = {
         name: tuple(int(one.counts[side][STEPS]) for side in ("backtrack", "basic")) for name, one in measures.items()
     }
+    last = measures["p3*s3"]
+    came, closed, waited = (
+        [int(last.counts[side][counter]) for side in ("backtrack", "basic")]
+        for counter in (AT_C, CLOSED_AT_C, STEPS_AT_C)
+    )
+    waiting = [number / all_steps for number, all_steps in zip(waited, steps["p3*s3"], strict=True)]
+    each = [1e9 * last.timings[side].median / last.counts[side][STEPS] for side in ("backtrack", "basic")]
     return [
         Finding(
             "SASE+ Fig. 8(e)",
@@ -293,7 +207,9 @@ def non_overlapping(effort: Effort) -> list[Finding]:
             gains["p3*s3"] > 2,
             "steps of runs, backtrack and basic: "
             + ", ".join(f"{name} {back:,} and {basic:,}" for name, (back, basic) in steps.items())
-            + ": most runs fail at c only when their window closes, so basic follows as many runs to that end as "
-            "backtracking does, one beside the other",
+            + f". p3*s3, of backtrack and basic: {came[0]:,} and {came[1]:,} runs come to c, the window of "
+            f"{closed[0]:,} and {closed[1]:,} closes there, and waiting for c is {waiting[0]:.0%} and {waiting[1]:.0%} "
+            "of the steps: basic follows the same runs to the same end, one beside "
+            f"the other. A step takes {each[0]:.1f} and {each[1]:.1f} ns",
         )
     ]

@@ -13,12 +13,16 @@ import numpy as np
 
 from bench.papers.baselines.compiling import compiled, step
 from bench.papers.baselines.stock_closures import (
+    AGAIN,
+    AT_C,
+    CLOSED_AT_C,
     COUNTERS,
     MATCHES,
     NEXT,
     REFERENCES,
     RUNS,
     STEPS,
+    STEPS_AT_C,
     Buffer,
     Closure,
     Ints,
@@ -69,7 +73,7 @@ def _read(data: Ticks, query: Closure, runs: Runs, rows: Buffer, counts: Ints) -
     """
     data, query, runs, rows, counts = borrowed(data), borrowed(query), borrowed(runs), borrowed(rows), borrowed(counts)
     running = False
-    arrived = 0
+    arrived = unread = 0
     size = data.price.size
     while arrived <= size:
         if arrived < size and starts(arrived, data):
@@ -80,7 +84,10 @@ def _read(data: Ticks, query: Closure, runs: Runs, rows: Buffer, counts: Ints) -
         while running or runs.number[0] > 0:
             if not running:
                 _resume(runs, rows)
+            position = runs.singleton[POSITION]
             end = _follow(min(arrived, bound - 1, size - 1), data, query, runs, rows, counts)
+            counts[AGAIN] += max(0, min(runs.singleton[POSITION], unread) - position)
+            unread = max(unread, runs.singleton[POSITION])
             running = end == WAITS and bound == NO_BOUND and arrived < size
             if running:
                 break
@@ -125,6 +132,7 @@ def _follow(until: int, data: Ticks, query: Closure, runs: Runs, rows: Buffer, c
         event = run[POSITION]
         counts[STEPS] += 1
         if event - run[START] >= query.window:
+            counts[CLOSED_AT_C] += run[STATE] == TAIL
             return FAILED
         run[POSITION] += 1
         if run[STATE] == BEGIN:
@@ -132,6 +140,7 @@ def _follow(until: int, data: Ticks, query: Closure, runs: Runs, rows: Buffer, c
             run[VALUE], run[FIRST], run[LAST] = first_value(event, data, query), data.price[event], data.price[event]
             continue
         if run[STATE] == TAIL:
+            counts[STEPS_AT_C] += 1
             if ends_tail(event, run[FIRST], run[LAST], data):
                 return _match(event, run, query, rows, counts)
             if query.strategy != NEXT:
@@ -148,6 +157,7 @@ def _follow(until: int, data: Ticks, query: Closure, runs: Runs, rows: Buffer, c
             if not query.tail:
                 return _match(event, run, query, rows, counts)
             run[STATE], run[HEAD] = TAIL, write(event, run[HEAD], -1, rows, counts)
+            counts[AT_C] += 1
         elif stays:
             run[STATE] = TAKE
             if taken:

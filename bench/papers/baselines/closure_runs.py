@@ -11,6 +11,8 @@ import numpy as np
 
 from bench.papers.baselines.compiling import compiled, step
 from bench.papers.baselines.stock_closures import (
+    AT_C,
+    CLOSED_AT_C,
     COUNTERS,
     MATCHES,
     MERGED,
@@ -18,6 +20,7 @@ from bench.papers.baselines.stock_closures import (
     REFERENCES,
     RUNS,
     STEPS,
+    STEPS_AT_C,
     Buffer,
     Closure,
     Ints,
@@ -99,10 +102,12 @@ def _step(event: int, data: Ticks, query: Closure, merges: bool, runs: Runs, row
             run[OLDEST] = runs.younger[run[OLDEST]]
             run[MEMBERS] -= 1
         if run[MEMBERS] == 0:
+            counts[CLOSED_AT_C] += run[STATE] == TAIL
             continue
         counts[STEPS] += 1
         stays = query.strategy == NEXT
         if run[STATE] == TAIL:
+            counts[STEPS_AT_C] += 1
             if ends_tail(event, run[FIRST], run[LAST], data):
                 _match(event, run, query, merges, runs, rows, counts)
                 matched, stays = True, False
@@ -114,6 +119,7 @@ def _step(event: int, data: Ticks, query: Closure, merges: bool, runs: Runs, row
                     clone[STATE], clone[HEAD] = TAIL, write(event, run[HEAD], -1, rows, counts)
                     end += 1
                     counts[RUNS] += 1
+                    counts[AT_C] += 1
                 else:
                     _match(event, run, query, merges, runs, rows, counts)
                     matched = True

@@ -17,8 +17,9 @@ from bench.papers.baselines.compiling import step
 Ints = npt.NDArray[np.int64]
 
 # What is counted: matches, events in them, steps of runs (a run looks at an event), runs begun or cloned, runs merged
-# into another, and entries written to the match buffer.
-MATCHES, REFERENCES, STEPS, RUNS, MERGED, ENTRIES, COUNTERS = range(7)
+# into another, and entries written to the match buffer; events that a partition had already read; runs that came to c,
+# the steps of these, and those of them whose window closed there.
+MATCHES, REFERENCES, STEPS, RUNS, MERGED, ENTRIES, AGAIN, AT_C, STEPS_AT_C, CLOSED_AT_C, COUNTERS = range(11)
 # Iterator predicates (Table 1): none, more than the price before, more than the least price so far.
 P1, P2, P3 = 1, 2, 3
 CONTIGUOUS, NEXT = 2, 3
@@ -58,6 +59,11 @@ def ticks(table: pa.Table) -> list[Ticks]:
     columns = {name: table.column(name).to_numpy().astype(np.int64) for name in ("symbol", "price", "volume")}
     own = [np.flatnonzero(columns["symbol"] == symbol) for symbol in np.unique(columns["symbol"])]
     return [Ticks(columns["price"][rows], columns["volume"][rows]) for rows in own]
+
+
+def without_starts(data: Ticks) -> Ticks:
+    """The same events at prices that compare alike, none of which starts a run."""
+    return Ticks(500 * data.price + 1, data.volume)
 
 
 def most_starts(data: Ticks, span: int) -> int:

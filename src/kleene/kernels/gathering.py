@@ -115,7 +115,7 @@ def by_variable(
 
 
 @compiled
-def fill_lists(events: Ints, begins: Ints, sizes: Ints, out: Rows) -> None:
+def fill_lists(events: Rows, begins: Ints, sizes: Ints, out: Rows) -> None:
     """The events of a Kleene variable, those of one match after those of another."""
     at = 0
     for match in range(len(begins)):

@@ -19,6 +19,8 @@ Numbers = NDArray[np.int32]
 
 # Runs of so many are sorted by insertion.
 _SHORT = 64
+# What `order_by_spans` tells.
+IN_ORDER, SORTED, EQUAL = range(3)
 
 
 class Ranked(NamedTuple):
@@ -64,6 +66,27 @@ def spans_of_columns(columns: Numbers, starts: Ints, ends: Ints, lasting: bool, 
             begin = min(begin, starts[event])
         start[match] = begin if lasting else starts[low]
         end[match] = ends[high]
+
+
+@compiled
+def order_by_spans(starts: Ints, ends: Ints, order: Ints) -> int:
+    """Order matches by end, then by start from the latest: whether they stood so, or are sorted now.
+
+    EQUAL where that does not tell two of them apart, or where they do not stand by end; then `order` means nothing.
+    """
+    told = IN_ORDER
+    for match in range(1, len(ends)):
+        if ends[match] < ends[match - 1]:
+            return EQUAL
+        place = match
+        while place > 0 and ends[order[place - 1]] == ends[match] and starts[order[place - 1]] <= starts[match]:
+            if starts[order[place - 1]] == starts[match] or match - place == _SHORT:
+                return EQUAL
+            order[place] = order[place - 1]
+            place -= 1
+            told = SORTED
+        order[place] = match
+    return told
 
 
 @compiled

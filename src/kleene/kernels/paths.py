@@ -24,6 +24,8 @@ PLACE, DEPTH, WRITTEN, OF_NODE, USED, BEFORE_ORIGIN, WANTED, PLACES = range(8)
 NOTHING, PATHS, REFERENCES, DEEPER = range(4)
 # Of a `Walk.cursor`: nothing was tried yet; and how many paths are copied, counted down from here.
 NEW, COPYING = -2, -3
+# Rows of `Paths.singles` before those of variables.
+FIRST_EVENT, LAST_EVENT, OF_VARIABLES = range(3)
 # Columns of `Walk.known`: the first path on which a node stands before the completed one, how many there are from
 # there on, and how early they could begin.
 FIRST_PATH, NUMBER_OF_PATHS, LOWEST, KNOWN = range(4)
@@ -53,18 +55,19 @@ class Walk(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Runs as lists of events, with room for more."""
+    """Runs by variable, with room for more: what columns of results are gathered from, without a copy in between."""
 
-    offsets: Ints  # [path + 1]
-    events: Ints  #  [reference]
-    kinds: Bytes  #  [reference]: the variable
+    offsets: Ints  #    [path + 1]: where the members of its lists begin
+    members: Numbers  # [member]: events of Kleene variables, in pattern order
+    sizes: Numbers  #   [list, path]: how many members each list has; no lists where there is one, or none
+    singles: Numbers  # [row, path]: the first event, the last one, then those of single variables, −1 where absent
 
 
 @compiled
 def write_paths(
     completed: CompletedNodes,
-    starts: Ints,  #     [event]
-    variables: Bytes,  # [state]: the variable of the query
+    starts: Ints,  # [event]
+    places: Ints,  # [state]: the row of a single variable in `Paths.singles`; −1 − that of a list in `Paths.sizes`
     runs: Runs,
     walk: Walk,
     out: Paths,
@@ -74,7 +77,7 @@ def write_paths(
     A run goes on where an earlier one was completed, most of the time: from there on it is copied.
     """
     completed, walk, out = borrowed(completed), borrowed(walk), borrowed(out)
-    starts, variables, runs = borrowed(starts), borrowed(variables), borrowed(runs)
+    starts, places, runs = borrowed(starts), borrowed(places), borrowed(runs)
     path, cursor, at, known = walk.path, walk.cursor, walk.at, walk.known
     pool, links = runs.nodes, runs.links
     place, depth, wanted = at[PLACE], at[DEPTH], NOTHING
@@ -88,7 +91,7 @@ def write_paths(
             if link == NEW and depth > 0 and len(known) and known[node, NUMBER_OF_PATHS] and known[node, LOWEST] <= low:
                 link = COPYING
             if link <= COPYING:
-                cursor[depth], wanted = _copy_known(depth, link, low, starts, pool, variables, walk, out)
+                cursor[depth], wanted = _copy_known(depth, link, low, starts, pool, places, walk, out)
                 if wanted != NOTHING:
                     break
                 link = -1
@@ -98,7 +101,8 @@ def write_paths(
                     wanted = _shortage(depth + 1, at, out)
                     if wanted != NOTHING:
                         break
-                    _write(depth, pool, variables, walk, out)
+                    _begin(pool[node, EVENT], at[WRITTEN], out)
+                    _write(depth, pool, places, walk, out)
                     if at[OF_NODE] == completed.most[place]:
                         depth = -1
                         break
@@ -129,18 +133,34 @@ def _shortage(length: Int, at: Ints, out: Paths) -> int:
     """What there is too little room for, if a path of some length is to be written."""
     if at[WRITTEN] + 2 > out.offsets.size:
         return PATHS
-    return REFERENCES if at[USED] + length > out.events.size else NOTHING
+    return REFERENCES if at[USED] + length > out.members.size else NOTHING
 
 
 @inlined
-def _write(depth: Int, pool: Numbers, variables: Bytes, walk: Walk, out: Paths) -> None:
+def _begin(first: Int, path: Int, out: Paths) -> None:
+    """Begin a path with its first event, and nothing that a variable stands for."""
+    out.singles[FIRST_EVENT, path] = first
+    for row in range(OF_VARIABLES, out.singles.shape[0]):
+        out.singles[row, path] = -1
+    for row in range(out.sizes.shape[0]):
+        out.sizes[row, path] = 0
+
+
+@inlined
+def _write(depth: Int, pool: Numbers, places: Ints, walk: Walk, out: Paths) -> None:
     """Write the nodes of a walk, from the one it has come to, as the end of a path."""
-    at, used = walk.at, walk.at[USED]
+    at, used, number = walk.at, walk.at[USED], walk.at[WRITTEN]
     for back in range(depth, -1, -1):
         node = walk.path[back]
-        out.events[used] = pool[node, EVENT]
-        out.kinds[used] = variables[pool[node, STATE]]
-        used += 1
+        event, place = pool[node, EVENT], places[pool[node, STATE]]
+        if place >= 0:
+            out.singles[place, number] = event
+        else:
+            out.members[used] = event
+            used += 1
+            if out.sizes.shape[0]:
+                out.sizes[-1 - place, number] += 1
+    out.singles[LAST_EVENT, number] = pool[walk.path[0], EVENT]
     at[USED] = used
     at[WRITTEN] += 1
     at[OF_NODE] += 1
@@ -149,25 +169,71 @@ def _write(depth: Int, pool: Numbers, variables: Bytes, walk: Walk, out: Paths) 
 
 @compiled
 def _copy_known(
-    depth: Int, progress: Int, low: Int, starts: Ints, pool: Numbers, variables: Bytes, walk: Walk, out: Paths
+    depth: Int, progress: Int, low: Int, starts: Ints, pool: Numbers, places: Ints, walk: Walk, out: Paths
 ) -> tuple[int, int]:
     """Write what leads to the node of a walk again, and the walk from there on; the cursor, and what has no room."""
-    starts, pool, variables = borrowed(starts), borrowed(pool), borrowed(variables)
+    starts, pool, places = borrowed(starts), borrowed(pool), borrowed(places)
     walk, out = borrowed(walk), borrowed(out)
     first, number_of_paths = walk.known[walk.path[depth], FIRST_PATH], walk.known[walk.path[depth], NUMBER_OF_PATHS]
     for number in range(COPYING - progress, number_of_paths):
-        begin, end = out.offsets[first + number], out.offsets[first + number + 1] - 1
-        if starts[out.events[begin]] < low:
+        known = first + number
+        if starts[out.singles[FIRST_EVENT, known]] < low:
             continue
+        begin, end = out.offsets[known], out.offsets[known + 1]
         wanted = _shortage(end - begin + depth, walk.at, out)
         if wanted != NOTHING:
             return COPYING - number, wanted
+        end -= _copy_without_last(known, walk.at[WRITTEN], places[places.size - 1], out)
         used = walk.at[USED]
-        put(out.events[begin:end], out.events[used : used + end - begin], 0)
-        put(out.kinds[begin:end], out.kinds[used : used + end - begin], 0)
+        put(out.members[begin:end], out.members[used : used + end - begin], 0)
         walk.at[USED] = used + end - begin
-        _write(depth - 1, pool, variables, walk, out)
+        _write(depth - 1, pool, places, walk, out)
     return -1, NOTHING
+
+
+@inlined
+def _copy_without_last(known: Int, path: Int, last: Int, out: Paths) -> int:
+    """Give a path the events of another but its last one, which stands at the last place; how many members less."""
+    for row in range(out.singles.shape[0]):
+        out.singles[row, path] = out.singles[row, known]
+    for row in range(out.sizes.shape[0]):
+        out.sizes[row, path] = out.sizes[row, known]
+    if last >= 0:
+        out.singles[last, path] = -1
+        return 0
+    if out.sizes.shape[0]:
+        out.sizes[-1 - last, path] -= 1
+    return 1
+
+
+class Flat(NamedTuple):
+    """Matches as flat arrays (`engine.output.matches.Matches`)."""
+
+    offsets: Ints  # [match + 1]
+    events: Ints  #  [reference]
+    kinds: Bytes  #  [reference]
+
+
+@compiled
+def flatten(paths: Paths, places: Ints, variables: Bytes, out: Flat) -> None:
+    """Write paths as flat matches, whose offsets are known; `variables`: [state]."""
+    paths, out = borrowed(paths), borrowed(out)
+    for path in range(out.offsets.size - 1):
+        at, member = out.offsets[path], paths.offsets[path]
+        for state in range(places.size):
+            place = places[state]
+            if place >= 0:
+                if paths.singles[place, path] >= 0:
+                    out.events[at], out.kinds[at] = paths.singles[place, path], variables[state]
+                    at += 1
+                continue
+            size = paths.offsets[path + 1] - paths.offsets[path]
+            if paths.sizes.shape[0]:
+                size = np.int64(paths.sizes[-1 - place, path])
+            for along in range(size):
+                out.events[at + along], out.kinds[at + along] = paths.members[member + along], variables[state]
+            at += size
+            member += size
 
 
 @compiled

@@ -116,7 +116,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 def used_hashes(query: BoundQuery, table: EventRows, steps: Ints, matches: Matches) -> Hashes:
     """The hashes of at least the events in matches, and of those simultaneous with them, which may be their equals."""
     size = table.num_rows
-    if 2 * matches.size >= size:
+    if 2 * matches.number >= size:
         return event_hashes(query, table, steps)
     references = matches.references
     if how_ends_follow(steps) == STRICT:

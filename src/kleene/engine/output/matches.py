@@ -65,9 +65,9 @@ class Matches:
         return self.events
 
     @property
-    def size(self) -> int:
-        """How many references to events there are in all."""
-        return len(self.events)
+    def number(self) -> int:
+        """How many events there are in all matches."""
+        return len(self.references)
 
     @property
     def latest(self) -> Ints:
@@ -175,7 +175,7 @@ class ColumnarMatches(Matches):
         return self.columns.reshape(-1)
 
     @property
-    def size(self) -> int:
+    def number(self) -> int:
         return int(self.columns.size)
 
     def take(self, places: Ints) -> ColumnarMatches:

@@ -8,14 +8,18 @@ from typing import NamedTuple
 import numpy as np
 
 from kleene.engine.output.matches import ColumnarMatches, Matches
+from kleene.engine.output.path_matches import PathMatches
 from kleene.engine.state.memory import empty
 from kleene.kernels.expression import Ints
 from kleene.kernels.gathering import gather
 from kleene.kernels.ordering import (
+    EQUAL,
+    IN_ORDER,
     Ranked,
     columns_in_order,
     is_in_order,
     leading_keys,
+    order_by_spans,
     sort_groups,
     spans_of_columns,
     spans_of_matches,
@@ -81,6 +85,12 @@ def in_order(matches: Matches, spans: Spans) -> Ordered:
         end += matches.later
     if isinstance(matches, ColumnarMatches) and columns_in_order(matches.buffer, start, end):
         return Ordered(None, size, times)
+    if isinstance(matches, PathMatches):
+        order = np.arange(size)
+        told = order_by_spans(start, end, order)
+        if told != EQUAL:
+            in_place = told == IN_ORDER
+            return Ordered(None, size, times) if in_place else Ordered(order, size, Times(start[order], end[order]))
     ranked = Ranked(matches.offsets, matches.events, matches.variables, start)
     if is_in_order(ranked, end):
         return Ordered(None, size, times)

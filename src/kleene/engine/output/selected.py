@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from kleene.engine.output.matches import ColumnarMatches, Matches
 from kleene.engine.output.ordering import Ordered
+from kleene.engine.output.path_matches import PathMatches
 from kleene.engine.state.memory import empty
 from kleene.kernels.gathering import ByVariable, Rows, by_variable, fill_lists
+from kleene.kernels.paths import FIRST_EVENT
 from kleene.pattern.expressions import Which
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
@@ -39,6 +41,8 @@ class Selected:
         """These of the matches in this order."""
         if isinstance(matches, ColumnarMatches):
             return _of_columns(query, matches, part)
+        if isinstance(matches, PathMatches) and matches.single_list is not None:
+            return _of_paths(query, matches, matches.single_list, part)
         order = part.numbers
         one = [c.variable for c in query.positives if c.kind is ComponentKind.SINGLE]
         many = [c.variable for c in query.positives if c.kind is not ComponentKind.SINGLE]
@@ -113,3 +117,29 @@ def _of_columns(query: BoundQuery, matches: ColumnarMatches, part: Ordered) -> S
     all_present = len(singles) == len(query.positives) == len(columns)
     ends = [known[int(matches.places[place])] for place in (0, -1)]
     return Selected(ends[0], singles, lists, (buffer, first) if all_present else None, ends[1])
+
+
+def _of_paths(query: BoundQuery, matches: PathMatches, kleene: int, part: Ordered) -> Selected:
+    """Matches with one list each, which stand as the result has them, or are copied in its order."""
+    size, states = part.size, matches.states
+    begins, table = matches.list_offsets, matches.singles
+    if part.order is None:
+        begins, table = begins[part.first : part.first + size + 1], table[:, part.first : part.first + size]
+        offsets, rows = (begins - begins[0]).astype(np.int32), matches.paths.members[begins[0] : begins[-1]]
+    else:
+        table = np.take(table, part.order, axis=1)
+        sizes, offsets = np.diff(begins)[part.order], np.zeros(size + 1, np.int32)
+        np.cumsum(sizes, out=offsets[1:])
+        rows = empty(int(offsets[-1]), np.int32)
+        fill_lists(matches.paths.members, begins[part.order], sizes, rows)
+    known = dict(zip(states.variables.tolist(), states.places.tolist(), strict=True))
+    singles: dict[str, Rows] = {}
+    lists: dict[str, tuple[Rows, Offsets]] = {}
+    for number, component in enumerate(query.positives):
+        if number == kleene:
+            lists[component.variable] = rows, offsets
+        elif component.kind is not ComponentKind.SINGLE:
+            lists[component.variable] = np.zeros(0, np.int32), np.zeros(size + 1, np.int32)
+        else:
+            singles[component.variable] = table[known[number]] if number in known else np.full(size, -1, np.int32)
+    return Selected(table[FIRST_EVENT], singles, lists)

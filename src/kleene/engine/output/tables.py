@@ -145,7 +145,7 @@ def timeout_table(query: BoundQuery, rows: EventRows, spans: Spans, prefixes: Ma
 
 def _pieces(matches: Matches, ordered: Ordered) -> Iterator[Ordered]:
     """Matches in pieces of about `PIECE` references: at least one piece, and at least one match in each."""
-    if matches.size <= PIECE:
+    if matches.number <= PIECE:
         yield ordered
         return
     references = np.cumsum(np.diff(matches.offsets)[ordered.numbers])

@@ -23,8 +23,8 @@ class RecordBuffer:
     """The records of a node: those up to `fresh` were seen by its parent before this round."""
 
     def __init__(self, columns: int) -> None:
-        self._refs: Numbers = np.zeros((0, columns), np.int32)
-        self._times: Ints = np.zeros((0, TIMES), np.int64)
+        self._none = Records(np.zeros((0, columns), np.int32), np.zeros((0, TIMES), np.int64))
+        self._refs, self._times = self._none
         self.size = 0
         self.fresh = 0
         self._cleared_at = 0
@@ -53,6 +53,8 @@ class RecordBuffer:
         return Records(self._refs[self.fresh : self.size], self._times[self.fresh : self.size])
 
     def clear(self) -> None:
+        """Drop all records, and the memory that they took: a round of many would be held until the next one."""
+        self._refs, self._times = self._none
         self.size = self.fresh = 0
 
     def clear_before(self, earliest: int) -> bool:
