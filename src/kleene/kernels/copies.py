@@ -26,8 +26,8 @@ class LeaveOutCopies(FunctionPass):  # type: ignore[misc]
     """Reads a variable in place of its copies: each is assigned once here, so that both are the same throughout.
 
     A phi of SSA, which stands for several variables, is not read in place of its copies: Numba assigns it in each block
-    before it, where a copy still has the former value. It does so as soon as it has what it assigns, so a copy that a phi
-    stands for stays, too: of `newer = node; node = following` the first would read what the second says.
+    before it, where a copy still has the former value. It does so as soon as it has what it assigns, so that a copy for
+    which a phi stands is kept, too: of `newer = node; node = following` the first would read what the second says.
     """
 
     _name = "kleene_leave_out_copies"
