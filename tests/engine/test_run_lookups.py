@@ -163,7 +163,7 @@ MUTATIONS = (
     Mutation(
         _KERNEL,
         "runs that were there before the others are not filed",
-        "encode(node, key, machine, scope, runs)\n                node",
+        "_encode(node, key, machine, scope, runs)\n                node",
         "runs.codes[node] = NOTHING\n                node",
         ("runs",),
     ),

@@ -23,7 +23,7 @@ from kleene.kernels.deaths import ENDED, LIVES, arrival, death, unlink
 from kleene.kernels.expression import ProgramScope, holds, is_empty, part
 from kleene.kernels.extension import extend
 from kleene.kernels.jit import borrowed, compiled, step
-from kleene.kernels.lookups import chain, encode, find, finds, looks_up, refile, tend
+from kleene.kernels.lookups import file_run, find, finds, lacks_room, refile, tend
 from kleene.kernels.runs import (
     BEGIN,
     COMPLETED,
@@ -89,7 +89,7 @@ def advance(
         if absents:
             add_instances(number, absents, key, machine, runs)
         event = arrival(number, key, time, machine, runs)
-        if begins | takes and runs.live[key] > runs.limit[key]:
+        if machine.lookups.any and begins | takes and runs.live[key] > runs.limit[key]:
             tend(event, time, machine, scope, runs)
         for state in range(last, -2, -1):
             can_take = state >= 0 and machine.kleene[state] and (takes >> state) & 1 == 1
@@ -112,8 +112,7 @@ def _shortage(key: Int, machine: Machine, runs: Runs) -> int:
         or sizes[COMPLETED] + needed >= runs.completed.size
         or 4 * needed > runs.buckets.size
         or (machine.tallies and sizes[TALLIES] + needed * 2 * (sizes[LONGEST] + 1) >= runs.tally.shape[0])
-        or (machine.lookups.any and sizes[FILED] + 3 * needed > runs.heads.shape[1])
-        or (machine.lookups.any and needed > runs.found.shape[1])
+        or (machine.lookups.any and lacks_room(needed, runs))
     ):
         return NO_ROOM
     return TOO_MANY_RUNS if live > machine.most else DONE
@@ -124,7 +123,7 @@ def _offer(offer: Offer, time: Timeline, machine: Machine, scope: ProgramScope, 
     """Offer an event to the runs at a state, or to those of its value, and take those off the list that are dead."""
     event, state, nodes = offer.event, offer.state, runs.nodes
     measured = machine.early and machine.within.size >= 0
-    by_value, place = finds(offer, machine, runs), 0
+    by_value, place = machine.lookups.any and finds(offer, machine, runs), 0
     previous: Int = np.int32(-1)
     node: Int = np.int32(ROOT)
     if by_value:
@@ -253,6 +252,5 @@ def _settle(event: Arrival, time: Timeline, machine: Machine, scope: ProgramScop
             nodes[node, SIBLING] = runs.top[event.key, state]
             runs.top[event.key, state] = node
             runs.live[event.key] += 1
-            if runs.limit[event.key] > machine.lookups.few and looks_up(state, machine.lookups):
-                encode(np.int32(node), event.key, machine, scope, runs)
-                chain(np.int32(node), runs)
+            if machine.lookups.any and runs.limit[event.key] > machine.lookups.few:
+                file_run(np.int32(node), event.key, machine, scope, runs)

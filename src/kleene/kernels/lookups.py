@@ -22,7 +22,7 @@ from kleene.kernels import opcodes as op
 from kleene.kernels.deaths import LIVES, death, sweep
 from kleene.kernels.expression import ProgramScope, holds, part
 from kleene.kernels.identity import mix
-from kleene.kernels.jit import borrowed, compiled, inlined, step
+from kleene.kernels.jit import borrowed, compiled, inlined
 from kleene.kernels.runs import (
     AS_REAL,
     BEGINNING,
@@ -56,9 +56,10 @@ _MOST_EDGES = 128
 _GREATEST = 2**63 - 1
 
 
-@step
+@compiled
 def finds(offer: Offer, machine: Machine, runs: Runs) -> bool:
     """Whether the runs at a state that an event can change are found by value."""
+    machine, runs = borrowed(machine), borrowed(runs)
     lookups, found = machine.lookups, False
     if offer.state >= 0 and runs.live[offer.event.key] > lookups.few and runs.limit[offer.event.key] > lookups.few:
         edge = LANES * offer.state
@@ -155,7 +156,22 @@ def _code(key: Int, edge: Int, side: int, group: Int, lookups: Lookups, scope: P
 
 
 @compiled
-def encode(node: Int, key: Int, machine: Machine, scope: ProgramScope, runs: Runs) -> None:
+def lacks_room(needed: int, runs: Runs) -> bool:
+    """Whether so many more runs could not be found, or not be filed with those that are there."""
+    return bool(needed > runs.found.shape[1] or runs.sizes[FILED] + 3 * needed > runs.heads.shape[1])
+
+
+@compiled
+def file_run(node: Int, key: Int, machine: Machine, scope: ProgramScope, runs: Runs) -> None:
+    """File a run under the values that its edges compare with an event's."""
+    machine, scope, runs = borrowed(machine), borrowed(scope), borrowed(runs)
+    if looks_up(np.int64(runs.nodes[node, STATE]), machine.lookups):
+        _encode(node, key, machine, scope, runs)
+        _chain(node, runs)
+
+
+@compiled
+def _encode(node: Int, key: Int, machine: Machine, scope: ProgramScope, runs: Runs) -> None:
     """Note what stands for the values of a run that its edges compare."""
     machine, scope, runs = borrowed(machine), borrowed(scope), borrowed(runs)
     state, bindings = np.int64(runs.nodes[node, STATE]), scope.bindings
@@ -172,7 +188,7 @@ def encode(node: Int, key: Int, machine: Machine, scope: ProgramScope, runs: Run
 
 
 @inlined
-def chain(node: Int, runs: Runs) -> None:
+def _chain(node: Int, runs: Runs) -> None:
     """Put a run on the chains of its codes."""
     for lane in range(LANES):
         code = runs.codes[node, lane]
@@ -184,7 +200,7 @@ def chain(node: Int, runs: Runs) -> None:
 
 
 @inlined
-def looks_up(state: int, lookups: Lookups) -> bool:
+def looks_up(state: Int, lookups: Lookups) -> bool:
     """Whether runs at a state are found by value on one of their edges."""
     return bool(lookups.first[LANES * state] < lookups.first[LANES * state + LANES])
 
@@ -203,7 +219,7 @@ def tend(event: Arrival, time: Timeline, machine: Machine, scope: ProgramScope, 
         for state in range(machine.kleene.size):
             node = runs.top[key, state]
             while node >= 0:
-                encode(node, key, machine, scope, runs)
+                _encode(node, key, machine, scope, runs)
                 node = runs.nodes[node, SIBLING]
         _chain_all(key, machine, runs)
     runs.limit[key] = max(2 * int(runs.live[key]), few + 1)
@@ -231,7 +247,7 @@ def _chain_all(key: Int, machine: Machine, runs: Runs) -> None:
             node = _turned(runs.top[key, state], runs)
             older: Int = np.int32(-1)
             while node >= 0:
-                chain(node, runs)
+                _chain(node, runs)
                 newer = nodes[node, SIBLING]
                 nodes[node, SIBLING] = older
                 older = node

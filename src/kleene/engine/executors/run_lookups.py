@@ -19,7 +19,7 @@ from kleene.plan.program import NotCompilable, Program
 from kleene.plan.run_lookups import of_run_and_event
 
 # So many runs of a partition are offered every event: filing them would cost more than it saves.
-_FEW = 16
+_FEW = 64
 _NEVER = 1 << 62
 
 
