@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf
 from random import Random
@@ -22,6 +23,7 @@ from bench import spelled_pairs
 from bench.measure import CountsDiffer, Verdict, alternate
 from bench.running import bound, found, found_with, rows_found
 from kleene.optimize.planner import plan_query
+from kleene.optimize.rules import LOOK_UP_RUNS
 from kleene.optimize.trees import parts, placing
 from kleene.pattern.recent import Recent
 from kleene.plan.settings import ExecutorKind, Settings
@@ -51,6 +53,7 @@ FORMS = {
 }
 
 
+_CLOSURE = "SEQ(A a, B+ b[], C c)"
 # Equalities that make no key, and the executor that must look them up: any, or trees.
 LOOKUPS = {
     "attributes": ("SEQ(A a, B b)", "a.src = b.dst", None),
@@ -63,6 +66,21 @@ LOOKUPS = {
     "NEG": ("A a ; !(B b) ; C c", "a.src = c.src AND b.dst = a.dst + c.dst", ExecutorKind.TREES),
     "NEG at the end": ("A a ; C c ; !(B b)", "a.src = c.src AND b.dst = a.dst", ExecutorKind.TREES),
     "KSEQ": ("A a ; B+ ; C c", "a.src = c.src AND B.dst = a.dst", ExecutorKind.TREES),
+    # On the automaton's edges.
+    "closure": (_CLOSURE, f"{NEXT} {{ b[1].src = a.dst AND b[i].src = a.dst AND c.src = a.dst }}", None),
+    "closure of a chain": ("SEQ(A+ a[], B b)", f"{NEXT} {{ a[i].src = a[i-1].dst AND b.src = a[a.LEN].dst }}", None),
+    "closure, every match": (_CLOSURE, "b[1].src = a.dst AND b[i].src = b[i-1].dst AND c.src = a.dst", None),
+    "closure, whole and real": (
+        _CLOSURE,
+        f"{NEXT} {{ b[1].price = a.dst AND b[i].price = a.dst AND c.src = a.dst }}",
+        None,
+    ),
+    "closure, an aggregate": (
+        _CLOSURE,
+        f"{NEXT} {{ b[1].src = a.dst AND b[i].src = a.dst AND c.src = max(b[..].dst) }}",
+        None,
+    ),
+    "next match": ("SEQ(A a, B b, C c)", f"{NEXT} {{ b.src = a.dst AND c.src = b.dst }}", None),
 }
 
 
@@ -191,8 +209,8 @@ def _found(table: pa.Table, text: str, settings: Settings) -> int:
 
 
 def _tried(table: pa.Table, text: str, settings: Settings) -> int:
-    """As without look-ups: lines stay where they are, and trees test each pair."""
-    never = mock.Mock(return_value=False)
+    """As without look-ups: lines stay where they are, trees test each pair, and the automaton each run."""
+    never, settings = mock.Mock(return_value=False), replace(settings, without=frozenset({LOOK_UP_RUNS}))
     with (
         mock.patch.object(placing, "is_lookup", never),
         mock.patch.object(parts, "finds_events", never),

@@ -1,9 +1,14 @@
-"""What is compiled is kept on disk, and not longer than it is true."""
+"""What is compiled is kept on disk, and not longer than it is true; and it does what its text says."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numba
+import numpy as np
+
+from kleene.kernels.copies import KernelCompiler
 from kleene.kernels.kernel_cache import sources
 
 
@@ -22,3 +27,20 @@ def test_a_kernel_is_stale_when_a_kernel_that_it_imports_changes(tmp_path: Path)
     sources.cache_clear()
     after = [sources(path) for path in paths]
     assert [old == new for old, new in zip(before, after, strict=True)] == [False, False, True]
+
+
+def _turned(following: Any, node: Any) -> Any:
+    newer = -1
+    while node >= 0:
+        older = following[node]
+        following[node] = newer
+        newer = node
+        node = older
+    return newer
+
+
+def test_a_variable_that_a_loop_goes_on_with_keeps_its_former_value_until_then() -> None:
+    """Numba assigns what a loop goes on with early: a copy that is left out would change the node that is turned."""
+    following = np.array([-1, 0, 1, 2], np.int32)
+    assert numba.njit(_turned, pipeline_class=KernelCompiler)(following, np.int32(3)) == 0
+    assert following.tolist() == [1, 2, 3, -1]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from kleene.optimize.look_up_runs import look_up_runs
 from kleene.optimize.merge_runs import merge_runs
 from kleene.optimize.planner import basic_plan, plan_query
 from kleene.optimize.push_equivalence import push_equivalence, push_other_equivalences
@@ -289,6 +290,43 @@ def test_what_is_tested_of_each_event_cannot_wait() -> None:
     moved = changed(plan, 0, lambda state: replace(state, take=Edge(), proceed=(*state.proceed, *each)))
     with pytest.raises(IllFormedPlan, match="tested where it is taken"):
         check(Plan(query, (moved,)))
+
+
+LINKED = """
+DECLARE TYPE A (x int, y int) DECLARE TYPE B (x int, y int)
+PATTERN SEQ(A a, A+ b[], B c)
+WHERE skip_till_next_match { b[1].x = a.y AND b[i].x = b[i-1].y AND c.x = a.y AND c.y > a.x } WITHIN 10
+"""
+
+
+def test_look_up_runs_takes_the_equalities_of_a_run_and_an_event() -> None:
+    plan, _ = made(LINKED, push_to_edges, look_up_runs)
+    found = [(printed(state.begin.equalities), printed(state.take.equalities)) for state in plan.states]
+    assert found == [([], []), (["b[1].x = a.y"], ["b[i].x = b[i-1].y"]), (["c.x = a.y"], [])]
+    # What is found is tested as well.
+    assert shown(plan)["begin c"] == ["c.x = a.y", "c.y > a.x"]
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "why"),
+    [
+        (2, lambda state: replace(state.begin, equalities=state.begin.tests), "no test of a run's value and its own"),
+        (2, lambda state: replace(state.begin, tests=state.begin.tests[1:]), "nothing tests"),
+        (1, lambda state: replace(state.begin, equalities=state.take.tests), "no test of a run's value and its own"),
+    ],
+)
+def test_runs_are_found_by_what_is_tested(number: int, change: Callable[[StatePlan], Edge], why: str) -> None:
+    plan, query = made(LINKED, push_to_edges, look_up_runs)
+    wrong = changed(plan, number, lambda state: replace(state, begin=change(state)))
+    with pytest.raises(IllFormedPlan, match=why):
+        check(Plan(query, (wrong,)))
+
+
+def test_contiguity_that_finds_runs_by_value_is_refused() -> None:
+    plan, _ = made(LINKED, push_to_edges, look_up_runs)
+    _, other = made(LINKED.replace("skip_till_next_match", "strict_contiguity"), push_to_edges)
+    with pytest.raises(IllFormedPlan, match="finds no runs by value"):
+        check(Plan(other, (plan,)))
 
 
 @pytest.mark.parametrize(("after", "at"), [(0, 0), (0, 3), (1, 1), (-1, -1)])

@@ -97,7 +97,7 @@ def test_push_window(query: BoundQuery, basic: SequencePlan) -> None:
     assert pushed.window_in_construction
 
 
-@pytest.mark.parametrize("name", ["push_to_edges", "push_negation", "merge_runs"])
+@pytest.mark.parametrize("name", ["push_to_edges", "push_negation", "merge_runs", "look_up_runs"])
 def test_rules_of_the_automaton_leave_stacks_alone(name: str, query: BoundQuery, basic: SequencePlan) -> None:
     assert dict(LINE_RULES)[name](basic, query) == basic
 

@@ -52,6 +52,7 @@ def test_what_is_spelled_out_is_the_key(pattern: str, spelled: str) -> None:
         ("PATTERN SEQ(A a, B? b, C c) WHERE a.k = b.k AND b.k = c.k WITHIN 9", "without b nothing links the others"),
         ("PATTERN SEQ(A a, !(B b)) WHERE a.k = b.k WITHIN 9", "an A without a key is a match"),
         ("PATTERN SEQ(A a, !(B b), C c) WHERE a.k = c.k WITHIN 9", "a B of any key forbids"),
+        ("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 9 TIMEOUTS INTO Late", "an A without a key is a timeout"),
         ("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 9 EVENTS", "all events of the stream count"),
         ("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 9 OUTPUT NON_OVERLAP", "matches of two keys may overlap"),
         ("PATTERN SEQ(A a, B b) WHERE strict_contiguity { a.k = b.k } WITHIN 9", "events between have any key"),

@@ -114,7 +114,7 @@ def test_rules_are_applied_idle_or_off() -> None:
     plan = plan_of("PATTERN SEQ(A a, B b) WHERE [x, y] AND a.z < b.z WITHIN 5", "merge_runs")
     said = {line.split(" ")[0]: line for line in plan.splitlines()}
     assert said["rules"] == "rules push_equivalence, push_other_equivalences, push_to_construction, push_window"
-    assert said["no"] == "no effect push_simple_predicates, push_to_edges, push_negation"
+    assert said["no"] == "no effect push_simple_predicates, push_to_edges, push_negation, look_up_runs"
     assert said["switched"] == "switched off merge_runs"
 
 

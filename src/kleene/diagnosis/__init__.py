@@ -17,6 +17,7 @@ from kleene.frames.arrow import schema_on
 from kleene.frames.kinds import on_spark
 from kleene.frames.streams import reads, to_table
 from kleene.lang.format import format_duration
+from kleene.optimize.rules import LOOK_UP_RUNS
 from kleene.pattern.query import Query
 from kleene.pattern.schema import Schema
 from kleene.plan.explain import pattern_text
@@ -43,8 +44,9 @@ def diagnose(events: Any, query: AnyQuery, *, schema: Schema | None = None) -> s
         return diagnose_detections(bound, table)
     assert isinstance(query, Query), "only patterns are left"
     try:
-        # What another plan counted would be lost.
-        engine = counting_run(bound, table, Settings(adapting=Adapting(on=False)))
+        # What another plan counted would be lost, and runs that a look-up passes over would not be counted.
+        settings = Settings(without=frozenset({LOOK_UP_RUNS}), adapting=Adapting(on=False))
+        engine = counting_run(bound, table, settings)
     except NotCompilable as reason:
         return f"why is not available: `{bound.name}` runs on the reference evaluator, which counts nothing ({reason})"
     statistics, plan = engine.statistics, engine.plan

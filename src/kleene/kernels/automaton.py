@@ -9,6 +9,7 @@ the lists of their states afterwards, so that no run meets it twice. A run tries
     ignore    the run stays as it is, and later events meet it again. Contiguity forbids that, and so does
               skip_till_next_match where the run could take the event, or begin with it.
 
+Where an edge has an equality with the event, only the runs that have its value are offered it (`lookups`).
 A run that takes or begins is a new node (`extension`); the one that it comes from stays only where it may
 ignore the event. Before the first state there is one run, which has taken nothing, and ignores everything.
 """
@@ -22,6 +23,7 @@ from kleene.kernels.deaths import ENDED, LIVES, arrival, death, unlink
 from kleene.kernels.expression import ProgramScope, holds, is_empty, part
 from kleene.kernels.extension import extend
 from kleene.kernels.jit import borrowed, compiled, step
+from kleene.kernels.lookups import file_run, find, finds, lacks_room, refile, tend
 from kleene.kernels.runs import (
     BEGIN,
     COMPLETED,
@@ -30,6 +32,8 @@ from kleene.kernels.runs import (
     EDGES,
     EVENT,
     FAILED,
+    FILED,
+    FOUND,
     KILLED,
     LINKS,
     LONGEST,
@@ -69,6 +73,8 @@ def advance(
     bits, time, machine = borrowed(bits), borrowed(time), borrowed(machine)
     scope, runs = borrowed(scope), borrowed(runs)
     last = machine.kleene.size - 1
+    if runs.sizes[FILED] < 0:
+        refile(machine, runs)
     for number in range(begin, end):
         begins, takes = bits.begins[number - bits.base], bits.takes[number - bits.base]
         absents = bits.absents[number - bits.base]
@@ -83,6 +89,8 @@ def advance(
         if absents:
             add_instances(number, absents, key, machine, runs)
         event = arrival(number, key, time, machine, runs)
+        if machine.lookups.any and begins | takes and runs.live[key] > runs.limit[key]:
+            tend(event, time, machine, scope, runs)
         for state in range(last, -2, -1):
             can_take = state >= 0 and machine.kleene[state] and (takes >> state) & 1 == 1
             can_begin = state < last and (begins >> (state + 1)) & 1 == 1
@@ -104,6 +112,7 @@ def _shortage(key: Int, machine: Machine, runs: Runs) -> int:
         or sizes[COMPLETED] + needed >= runs.completed.size
         or 4 * needed > runs.buckets.size
         or (machine.tallies and sizes[TALLIES] + needed * 2 * (sizes[LONGEST] + 1) >= runs.tally.shape[0])
+        or (machine.lookups.any and lacks_room(needed, runs))
     ):
         return NO_ROOM
     return TOO_MANY_RUNS if live > machine.most else DONE
@@ -111,17 +120,24 @@ def _shortage(key: Int, machine: Machine, runs: Runs) -> int:
 
 @step
 def _offer(offer: Offer, time: Timeline, machine: Machine, scope: ProgramScope, runs: Runs) -> None:
-    """Offer an event to the runs at a state, and take those off its list that are dead."""
+    """Offer an event to the runs at a state, or to those of its value, and take those off the list that are dead."""
     event, state, nodes = offer.event, offer.state, runs.nodes
     measured = machine.early and machine.within.size >= 0
+    by_value, place = machine.lookups.any and finds(offer, machine, runs), 0
     previous: Int = np.int32(-1)
     node: Int = np.int32(ROOT)
-    if state >= 0:
+    if by_value:
+        find(offer, time, machine, scope, runs)
+        node = runs.found[FOUND, 0]
+    elif state >= 0:
         node = runs.top[event.key, state]
     while node >= 0:
         following = nodes[node, SIBLING]
         reason = LIVES
-        if node != ROOT:
+        if by_value:
+            place += 1
+            following = runs.found[FOUND, place]
+        elif node != ROOT:
             reason = death(node, event, measured, time, machine, runs)
         if reason == LIVES:
             if node == ROOT or time.rights[nodes[node, EVENT]] < time.lefts[event.number]:
@@ -236,3 +252,5 @@ def _settle(event: Arrival, time: Timeline, machine: Machine, scope: ProgramScop
             nodes[node, SIBLING] = runs.top[event.key, state]
             runs.top[event.key, state] = node
             runs.live[event.key] += 1
+            if machine.lookups.any and runs.limit[event.key] > machine.lookups.few:
+                file_run(np.int32(node), event.key, machine, scope, runs)

@@ -25,8 +25,9 @@ TRIED = ("0.68.",)
 class LeaveOutCopies(FunctionPass):  # type: ignore[misc]
     """Reads a variable in place of its copies: each is assigned once here, so that both are the same throughout.
 
-    A phi of SSA, which stands for several variables, is not read in place of its copies: Numba assigns it at the end
-    of each block before it, where a copy still has the former value.
+    A phi of SSA, which stands for several variables, is not read in place of its copies: Numba assigns it in each block
+    before it, where a copy still has the former value. It does so as soon as it has what it assigns, so that a copy for
+    which a phi stands is kept, too: of `newer = node; node = following` the first would read what the second says.
     """
 
     _name = "kleene_leave_out_copies"
@@ -38,13 +39,19 @@ class LeaveOutCopies(FunctionPass):  # type: ignore[misc]
         blocks = state.func_ir.blocks
         assigned = [each for block in blocks.values() for each in block.body if isinstance(each, ir.Assign)]
         times = Counter(each.target.name for each in assigned)
-        phis = {each.target.name for each in assigned if isinstance(each.value, ir.Expr) and each.value.op == "phi"}
+        phis = {
+            each.target.name: each.value.incoming_values
+            for each in assigned
+            if isinstance(each.value, ir.Expr) and each.value.op == "phi"
+        }
+        merged = {each.name for values in phis.values() for each in values if isinstance(each, ir.Var)}
         copied = {
             each.target.name: each.value
             for each in assigned
             if isinstance(each.value, ir.Var)
             and times[each.target.name] == times[each.value.name] == 1
             and each.value.name not in phis
+            and each.target.name not in merged
         }
         if not copied:
             return False

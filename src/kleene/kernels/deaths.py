@@ -1,6 +1,6 @@
 """When a run is dead: no edge, not even the one that ignores an event, keeps it alive (SASE+ §3.2, §5.2).
 
-Each event that comes takes the dead runs of its partition off their lists.
+Each event that comes takes the dead runs that it meets off their lists; where it is not offered to all, they are swept.
 """
 
 from __future__ import annotations
@@ -65,6 +65,24 @@ def unlink(previous: Int, following: Int, key: Int, state: Int, runs: Runs) -> N
     else:
         runs.nodes[previous, SIBLING] = following
     runs.live[key] -= 1
+
+
+@step
+def sweep(state: Int, event: Arrival, time: Timeline, machine: Machine, runs: Runs) -> None:
+    """Take the dead runs at a state off its list and count them, as if an event had met them all."""
+    measured = machine.early and machine.within.size >= 0
+    previous: Int = np.int32(-1)
+    node = runs.top[event.key, state]
+    while node >= 0:
+        following = runs.nodes[node, SIBLING]
+        reason = death(node, event, measured, time, machine, runs)
+        if reason == LIVES:
+            previous = node
+        else:
+            if reason != ENDED:
+                runs.counts[state, reason] += 1
+            unlink(previous, following, event.key, state, runs)
+        node = following
 
 
 @compiled

@@ -41,6 +41,7 @@ LINK = 6  #      the first link back, or −1
 SIBLING = 7  #   the next live node of its list, or −1
 KILLED = 8  #    the event that it could not stay for; ALIVE, or DROPPED by a budget
 TALLY = 9  #     the tally of its latest first event, or −1
+CHAIN = 10  #    the next node of its chain, one for each lane (`lookups`)
 FIELDS = 12
 ALIVE, DROPPED = -1, -2
 # Columns of `Runs.links`: the node that it leads back to, and the next link of the same node.
@@ -48,11 +49,28 @@ ORIGIN, FOLLOWING = 0, 1
 # Columns of `Runs.tally`: a first event, the tally of the next older one, and how many follow it.
 FIRST, OLDER, LENGTH = 0, 1, 2
 # Places of `Runs.sizes`.
-NODES, LINKS, COMPLETED, INSTANCES, TALLIES, LONGEST, STATUS, SIZES = range(8)
+NODES, LINKS, COMPLETED, INSTANCES, TALLIES, LONGEST, FILED, STATUS, SIZES = range(9)
 # Why `advance` returned early.
 DONE, NO_ROOM, TOO_MANY_RUNS = range(3)
 # Columns of `Runs.counts`.
 REACHED, FAILED, STOPPED, EXPIRED, BROKEN, COUNTERS = range(6)
+# Edges on which runs are found by value: taking an event, and beginning the next state with it. A run is filed once for
+# each; what is found of both comes after them in `Runs.found`.
+TAKING, BEGINNING, LANES = range(3)
+FOUND = LANES
+# Sides of an equality, and what a value is: an integer, a real number, or an integer that is compared with such.
+OF_RUN, OF_EVENT = range(2)
+WHOLE, REAL, AS_REAL = range(3)
+
+
+class Lookups(NamedTuple):
+    """Equalities of values of a run with values of an event, by which runs are found (`lookups`)."""
+
+    first: Ints  #      [LANES * state + lane]: where the equalities of the edge begin; one more: where they end
+    values: Programs  # [2 * equality + side]: leave a value
+    kinds: Ints  #      [2 * equality + side, 2]: what the value is; of times, how many common steps one of its own is
+    few: int  #         so many runs of a partition are offered each event, as without look-ups
+    any: bool
 
 
 class Machine(NamedTuple):
@@ -85,6 +103,7 @@ class Machine(NamedTuple):
     keyed: Flags
     left: Ints  #        the slot of its left neighbour, −1: the event that the run has taken last
     right: Ints  #       the slot of its right neighbour, −1: the event that is being taken
+    lookups: Lookups
 
 
 class Runs(NamedTuple):
@@ -103,6 +122,10 @@ class Runs(NamedTuple):
     buckets: Numbers  # [hash]: nodes made of the same event
     stamps: Numbers  # [hash]: of which event
     frontier: Ints  #  [partition, 2]: the step of the last match, and of the one before that step
+    codes: Counts  #   [node, lane]: what a run is filed under; no lanes where nothing is looked up
+    heads: Numbers  #  [lane, hash]: the newest node of each chain
+    found: Numbers  #  [lane, place]: nodes with the code of an event; [FOUND, place]: those of both
+    limit: Ints  #     [key]: beyond so many live runs they are tended; more than `Lookups.few`: they are filed
     instances: Numbers  # [instance]: events of negated classes
     below: Numbers  #  [instance]: the one before it of the same class and key
     newest_instance: Numbers  # [key, absence]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kleene.optimize.look_up_runs import look_up_runs
 from kleene.optimize.merge_runs import merge_runs
 from kleene.optimize.push_equivalence import push_equivalence, push_other_equivalences
 from kleene.optimize.push_negation import push_negation
@@ -41,7 +42,7 @@ class Rule:
     builds_trees: bool = False
 
 
-PUSH_EQUIVALENCE, ORDER_BY_COST = "push_equivalence", "order_by_cost"
+PUSH_EQUIVALENCE, ORDER_BY_COST, LOOK_UP_RUNS = "push_equivalence", "order_by_cost", "look_up_runs"
 
 RULES = (
     # What is dropped need not be compared with anything, so that goes first.
@@ -60,6 +61,7 @@ RULES = (
     Rule("push_negation", push_negation),
     Rule("push_window", push_window),
     Rule("merge_runs", merge_runs),
+    Rule(LOOK_UP_RUNS, look_up_runs),
     # Algorithm 5 (`order`), in the place of a left-deep tree.
     Rule(ORDER_BY_COST, builds_trees=True),
 )

@@ -40,10 +40,11 @@ def columns_by_type(query: BoundQuery, comparable: Callable[[str, str], bool]) -
 def key_of(query: BoundQuery) -> tuple[str, ...]:
     """The attributes on which all events of every match agree, and those that forbid one: its brackets come first.
 
-    Where the partition decides what is a match, that is its brackets alone.
+    Where the partition decides what is a match, that is its brackets alone; and where runs that came to no match are
+    shown, since a first event that has NULL there begins one.
     """
     linked = bool(query.alternatives) and _may_be_linked(query) and all(map(_has_two_positives, query.alternatives))
-    if not linked:
+    if not linked or query.timeouts is not None:
         return query.partition
     every = [_agreed(query, list(components(pattern))) for pattern in query.alternatives]
     return tuple(dict.fromkeys((*query.partition, *(name for name in every[0] if all(name in each for each in every)))))

@@ -11,6 +11,7 @@ from kleene.pattern.nodes import Component
 from kleene.plan.check_trees import check_tree
 from kleene.plan.implied import implied_by_key
 from kleene.plan.physical import AutomatonPlan, IllFormedPlan, Plan, ReferencePlan, SequencePlan
+from kleene.plan.run_lookups import of_run_and_event
 from kleene.plan.trees import TreePlan
 
 
@@ -73,11 +74,28 @@ def _check_automaton(plan: Plan, automaton: AutomatonPlan) -> None:
         if set(first.take) != set(state.take.tests):
             raise IllFormedPlan(f"what is tested of each event of `{names[number]}` is tested where it is taken")
     _check_complete(plan, names, tested, automaton.key)
+    _check_lookups(plan, automaton)
     for absence in automaton.absences:
         if not absence.scan.component.negated or not -1 <= absence.after < len(names):
             raise IllFormedPlan("a negated component stands between two states")
         if absence.at is not None and not absence.after < absence.at < len(names):
             raise IllFormedPlan("a negated component is tested where its right neighbour is taken, or later")
+
+
+def _check_lookups(plan: Plan, automaton: AutomatonPlan) -> None:
+    """Runs are found by tests that equate a value of theirs with one of the event, where they may ignore any other."""
+    for state in automaton.states:
+        name = state.component.variable
+        for edge, taking in ((state.begin, False), (state.take, True)):
+            for clause in edge.equalities:
+                if plan.query.strategy.is_contiguous:
+                    raise IllFormedPlan(
+                        f"an event that a run does not equal ends it, so `{name}` finds no runs by value"
+                    )
+                if clause not in edge.tests or of_run_and_event(clause, name, taking=taking) is None:
+                    raise IllFormedPlan(
+                        f"`{name}` finds runs by what is no test of a run's value and its own: {clause}"
+                    )
 
 
 def _names(parts: list[Component]) -> list[str]:

@@ -75,8 +75,11 @@ def _states(plan: AutomatonPlan) -> Iterator[Row]:
 
 def _edge(name: str, component: Component, edge: Edge) -> Iterator[Row]:
     yield name, scan_text(Scan(component, edge.mask))
+    if edge.equalities:
+        yield "", f"lookup by {' and '.join(map(print_clause, edge.equalities))}"
     for clause in edge.tests:
-        yield "", f"and with the run: {print_clause(clause)}"
+        if clause not in edge.equalities:
+            yield "", f"and with the run: {print_clause(clause)}"
 
 
 def edge_names(component: Component) -> tuple[str, str]:

@@ -82,6 +82,8 @@ class Edge:
 
     mask: tuple[Clause, ...] = ()
     tests: tuple[Clause, ...] = ()
+    # Those tests by which the runs are found that can go on with an event (`run_lookups`).
+    equalities: tuple[Clause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

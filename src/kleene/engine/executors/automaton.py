@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from kleene.engine.executors.windows import Closing
 from kleene.engine.intake.bits import Bits, scan
 from kleene.engine.intake.columns import ColumnStore
 from kleene.engine.state.growing import with_room
+from kleene.engine.state.memory import empty
 from kleene.engine.state.statistics import ComponentCounts
 from kleene.engine.state.store import EventStore
 from kleene.errors import BadSnapshot
@@ -52,7 +54,7 @@ class AutomatonExecutor(Executor):
         self._machine, self._stack = machine_of(
             query, plan, self._state, self._aggregates, strings, most=most, alone=context.alone
         )
-        self._runs = no_runs(plan, self._state.width)
+        self._runs = no_runs(plan, self._state.width, self._machine.lookups)
         self._groups = groups(FIRST_ROOM, len(self._aggregates.functions))
         # The run that has taken nothing: no event of any variable.
         every = np.arange(len(self._aggregates.functions), dtype=np.int64)
@@ -135,6 +137,7 @@ class AutomatonExecutor(Executor):
         self._runs = runs._replace(
             top=with_room(runs.top, keys, -1),
             live=with_room(runs.live, keys, 0),
+            limit=with_room(runs.limit, keys, self._machine.lookups.few),
             newest_instance=with_room(runs.newest_instance, keys, -1),
             frontier=with_room(runs.frontier, partitions, -1),
             instances=with_room(runs.instances, instances),
@@ -153,7 +156,7 @@ class AutomatonExecutor(Executor):
             return used + max(more + 1, int(used * min(share, _MOST_AHEAD)))
 
         nodes, links, completed = room(kernel.NODES), room(kernel.LINKS), room(kernel.COMPLETED)
-        grown = {name: with_room(getattr(runs, name), nodes) for name in ("nodes", "slots", "total")}
+        grown = {name: with_room(getattr(runs, name), nodes) for name in ("nodes", "slots", "total", "codes")}
         grown["links"] = with_room(runs.links, links)
         tallies = int(runs.sizes[kernel.TALLIES]) + more * 2 * (int(runs.sizes[kernel.LONGEST]) + 1) + 1
         grown |= {name: with_room(getattr(runs, name), tallies) for name in ("tally", "tallied")}
@@ -161,8 +164,22 @@ class AutomatonExecutor(Executor):
         if len(runs.buckets) < 4 * more:
             size = 1 << (4 * more).bit_length()
             grown |= {"buckets": np.zeros(size, np.int32), "stamps": np.full(size, -1, np.int32)}
-        self._runs = runs._replace(**grown)
+        self._runs = runs._replace(**grown | self._more_chains(more))
         self._groups = Groups(*(with_room(array, nodes) for array in self._groups))
+
+    def _more_chains(self, more: int) -> dict[str, Any]:
+        """Room to find `more` runs by value, and to file them: empty chains, on which all live runs are put anew."""
+        runs, grown = self._runs, dict[str, Any]()
+        if not self._machine.lookups.any:
+            return grown
+        if more > runs.found.shape[1]:
+            grown["found"] = empty((kernel.FOUND + 1, 2 * more), np.int32)
+        if runs.sizes[kernel.FILED] + 3 * more > runs.heads.shape[1]:
+            # So many that filing all of them again, and looking at every key, is rare.
+            size = 2 * (kernel.LANES * int(runs.live.sum()) + 3 * more) + len(runs.limit)
+            grown["heads"] = np.full((kernel.LANES, 1 << size.bit_length()), -1, np.int32)
+            runs.sizes[kernel.FILED] = -1
+        return grown
 
     def _fewer_runs(self, store: EventStore, event: int, time: Timeline) -> None:
         """Drop the oldest runs of a partition that has too many, not counting dead ones that are still listed."""
@@ -362,7 +379,7 @@ class AutomatonExecutor(Executor):
             frontier = runs.frontier[np.maximum(time.partitions[first[1:]], 0), 0]
             is_open[1:] &= time.steps[first[1:]] > frontier
         links = np.count_nonzero(is_open[runs.links[: runs.sizes[kernel.LINKS], kernel.ORIGIN]])
-        arrays = (runs.nodes, runs.slots, runs.total, runs.completed, *self._groups)
+        arrays = (runs.nodes, runs.slots, runs.total, runs.codes, runs.completed, *self._groups)
         each = sum(array.dtype.itemsize * int(np.prod(array.shape[1:])) for array in arrays)
         a_link = runs.links.dtype.itemsize * int(runs.links.shape[1])
         return int(np.count_nonzero(is_open)) * each + int(links) * a_link

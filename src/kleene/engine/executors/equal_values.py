@@ -34,7 +34,7 @@ _GREATEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Measure:
+class Measure:
     """What both sides of an equality are brought to."""
 
     # Whether one of them is real.
@@ -46,7 +46,7 @@ class _Measure:
 class ComparedValue:
     """One side of an equality."""
 
-    def __init__(self, value: Value, measure: _Measure, columns: Mapping[str, Column], strings: StringPool) -> None:
+    def __init__(self, value: Value, measure: Measure, columns: Mapping[str, Column], strings: StringPool) -> None:
         layout = layout_of([value], columns)
         program, self._kind = compile_value(value, layout)
         self._identifiers = tuple(layout.identifiers)
@@ -119,7 +119,7 @@ class ValueEquality:
         if not variables(one) <= set(own):
             one, other = other, one
         try:
-            measure = _measure(*(kind_of(value, layout_of([value], columns)) for value in (one, other)))
+            measure = common_measure(*(kind_of(value, layout_of([value], columns)) for value in (one, other)))
             if measure is None:
                 return None
             return ValueEquality(*(ComparedValue(value, measure, columns, strings) for value in (one, other)))
@@ -127,16 +127,16 @@ class ValueEquality:
             return None
 
 
-def _measure(one: ValueKind, other: ValueKind) -> _Measure | None:
+def common_measure(one: ValueKind, other: ValueKind) -> Measure | None:
     """How values of these kinds are compared as integers; None: they are not."""
     if {one.type, other.type} == _NUMBERS:
-        return _Measure(as_real=True, step=1)
+        return Measure(as_real=True, step=1)
     if one.type is not other.type or one.type not in AS_INTEGERS | {ValueType.FLOAT}:
         return None
     step = min(one.step, other.step)
     if max(one.step, other.step) % step or (one.step != other.step and one.type not in TIME_LIKE):
         return None
-    return _Measure(as_real=False, step=step)
+    return Measure(as_real=False, step=step)
 
 
 def _attribute(column: Column, events: EventColumns, rows: Rows) -> tuple[Ints | Reals, Flags]:

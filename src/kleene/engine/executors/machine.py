@@ -8,6 +8,7 @@ from kleene.codegen.expression import compile_clauses
 from kleene.engine.executors.computation_state import ComputationState
 from kleene.engine.executors.linking import link_aggregates
 from kleene.engine.executors.programs import depth_of, joined
+from kleene.engine.executors.run_lookups import lookups_of
 from kleene.engine.executors.windows import within
 from kleene.engine.intake.strings import StringPool
 from kleene.kernels import runs as kernel
@@ -51,6 +52,7 @@ def machine_of(
     absent = [slots for name, slots in aggregates.slots.items() if name not in {c.variable for c in components}]
     plain = ~state.keep.any(axis=1) & ~state.keep_groups.any(axis=1) & (np.array(caps) <= 1)
     nothing = np.zeros(0, np.int64)
+    lookups, depth = lookups_of(plan, state.layout, strings)
     machine = kernel.Machine(
         kleene=np.array([c.kind is ComponentKind.KLEENE for c in components]),
         minimum=np.array([c.minimum for c in components], np.int64),
@@ -80,8 +82,9 @@ def machine_of(
         keyed=np.array([absence.keyed for absence in plan.absences], np.bool_),
         left=np.array(state.left, np.int64),
         right=np.array(state.right, np.int64),
+        lookups=lookups,
     )
-    return machine, room(depth_of(programs))
+    return machine, room(max(depth, depth_of(programs)))
 
 
 def _tallies(query: BoundQuery, plan: AutomatonPlan) -> bool:
@@ -99,9 +102,10 @@ def _prunes(query: BoundQuery, plan: AutomatonPlan, alone: bool) -> bool:
     return chosen and alone and not plan.has_negated_end and query.schema.start is None
 
 
-def no_runs(plan: AutomatonPlan, width: int) -> kernel.Runs:
+def no_runs(plan: AutomatonPlan, width: int, lookups: kernel.Lookups) -> kernel.Runs:
     """Room for the first runs; `width` is the number of their slots."""
     states, absences = len(plan.states), len(plan.absences)
+    lanes = kernel.LANES if lookups.any else 0
     sizes = np.zeros(kernel.SIZES, np.int64)
     # The first node stands for the run that has taken nothing.
     sizes[kernel.NODES] = 1
@@ -119,6 +123,10 @@ def no_runs(plan: AutomatonPlan, width: int) -> kernel.Runs:
         buckets=np.zeros(64, np.int32),
         stamps=np.full(64, -1, np.int32),
         frontier=np.full((1, 2), -1, np.int64),
+        codes=np.empty((FIRST_ROOM, lanes), np.uint64),
+        heads=np.full((lanes, 0), -1, np.int32),
+        found=np.empty((kernel.FOUND + 1, 0), np.int32),
+        limit=np.full(1, lookups.few, np.int64),
         instances=np.empty(0, np.int32),
         below=np.empty(0, np.int32),
         newest_instance=np.full((1, absences), -1, np.int32),

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kleene.pattern.expressions import (
+    Aggregate,
     Arithmetic,
     Attribute,
     Clause,
@@ -101,22 +102,28 @@ def _equated(clause: Clause) -> tuple[Value, Value] | None:
     if sides is None:
         return None
     one, other = sides
-    if not _is_computable(one) or not _is_computable(other):
-        return None
-    if {one.type, other.type} != _NUMBERS and (one.type is not other.type or one.type not in _HASHED):
+    if not is_computable(one) or not is_computable(other) or not are_hashed(one, other):
         return None
     named = variables(one), variables(other)
     return (one, other) if all(named) and named[0].isdisjoint(named[1]) else None
 
 
-def _is_computable(value: Value) -> bool:
+def are_hashed(one: Value, other: Value) -> bool:
+    """Whether values of these types are looked up among each other."""
+    return {one.type, other.type} == _NUMBERS or (one.type is other.type and one.type in _HASHED)
+
+
+def is_computable(value: Value, *, aggregates: bool = False) -> bool:
+    """Whether a value is computed from attributes and constants, and from aggregates where these are known."""
     match value:
         case Attribute() | Constant():
             return True
+        case Aggregate():
+            return aggregates
         case Negative(operand):
-            return _is_computable(operand)
+            return is_computable(operand, aggregates=aggregates)
         case Arithmetic(_, left, right):
-            return _is_computable(left) and _is_computable(right)
+            return all(is_computable(side, aggregates=aggregates) for side in (left, right))
         case _:
             return False
 
