@@ -478,7 +478,10 @@ class EngineState:
         """A new state that holds some of the events."""
         planning = None if self._planning is None else self._planning.again()
         fresh = EngineState(self._query, self.plan, self._settings, self._accounts, self._empty, planning)
-        fresh.restore(self.saved(numbers), watermark, own=True)
+        rows = self.store.rows.take(numbers)
+        # A budget counts all that is held.
+        rows = rows.without_unused() if self._settings.budget.state_bytes is None else EventRows(rows.table)
+        fresh._resume(rows, *self._beside(numbers), watermark, own=True)
         for executor, before in zip(fresh.executors, self.executors, strict=True):
             executor.count_from(_by_variable(before.counts()), before.measured)
         fresh._changes, fresh._events_before = self._changes, self._events_before
@@ -489,6 +492,10 @@ class EngineState:
 
     def saved(self, numbers: Ints) -> snapshots.HeldEvents:
         """Some of the events, with what cannot be computed from them: their places in the stream so far."""
+        return snapshots.HeldEvents(self.store.rows.take(numbers).table, *self._beside(numbers))
+
+    def _beside(self, numbers: Ints) -> tuple[pa.Table, pa.Table | None]:
+        """What some of the events do not tell: numbers of theirs, and past events where these are kept."""
         store = self.store
         partition = store.partition[numbers]
         columns = store.numbers(numbers)
@@ -502,7 +509,7 @@ class EngineState:
         past = None
         if self._intake.past is not None:
             past = self._intake.past.saved(partition, store.end[numbers], self._positions)
-        return snapshots.HeldEvents(store.rows.take(numbers).table, pa.table(columns), past)
+        return pa.table(columns), past
 
     @property
     def _positions(self) -> int:
@@ -510,10 +517,16 @@ class EngineState:
         assert self._query.window is not None
         return self._query.window.size
 
-    def restore(self, saved: snapshots.HeldEvents, watermark: int | None, *, own: bool = False) -> None:
-        """Take in saved events and rebuild what was derived from them; `own`: they never left this process."""
-        schema, rows = self._query.schema, saved.rows
-        known = {name: to_numpy(saved.numbers.column(name)).copy() for name in saved.numbers.column_names}
+    def restore(self, saved: snapshots.HeldEvents, watermark: int | None) -> None:
+        """Take in saved events and rebuild what was derived from them."""
+        self._resume(EventRows(saved.rows), saved.numbers, saved.past, watermark, own=False)
+
+    def _resume(
+        self, rows: EventRows, numbers: pa.Table, past: pa.Table | None, watermark: int | None, *, own: bool
+    ) -> None:
+        """Take in events with what was beside them; `own`: they never left this process."""
+        schema = self._query.schema
+        known = {name: to_numpy(numbers.column(name)).copy() for name in numbers.column_names}
         end = integers(rows.column(schema.time))
         start = end if schema.start is None else integers(rows.column(schema.start))
         columns = ColumnStore.from_table(rows, self._columns, schema, self.strings)
@@ -526,13 +539,13 @@ class EngineState:
             counts = [known[name] for name in count_columns()]
             self._intake.count_from(partition, np.stack(counts, axis=1))
         if self._intake.past is not None:
-            assert saved.past is not None, "a snapshot of the same query has it"
-            self._intake.past.restore(saved.past)
+            assert past is not None, "a snapshot of the same query has it"
+            self._intake.past.restore(past)
         frontier = self._selection.set_frontier(self._frontier_codes(partition), known["frontier"])
         drops = [Drops.restored(known, place) for place in range(len(self.executors))]
         for executor, dropped in zip(self.executors, drops, strict=True):
             executor.resume(Resumed(frontier, dropped))
-        arrived = EventBatch(EventRows(rows), columns, partition, start, end, **self.store.restored(known))
+        arrived = EventBatch(rows, columns, partition, start, end, **self.store.restored(known))
         # Drops refer to events by their places in the store, so none may be left out.
         self.take_in(arrived, whole=any(map(len, drops)), replaying=True)
         self.settle(watermark, replaying=True)

@@ -94,18 +94,22 @@ class Slices:
 # Packing -----------------------------------------------------------------------------------------------------------
 
 
-def pack(batches: Iterator[pa.RecordBatch], groups: Sequence[PackedGroup]) -> Iterator[pa.RecordBatch]:
-    """Events as packed rows."""
+def pack(
+    batches: Iterator[pa.RecordBatch],
+    groups: Sequence[PackedGroup],
+    aside: Callable[[pa.Table], Iterator[pa.RecordBatch]] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Events as packed rows; `aside` packs the rows that are no events."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         waiting.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= _MOST_ROWS or size >= _MOST_BYTES:
-            yield from _packed(pa.Table.from_batches(waiting), groups)
+            yield from _packed(pa.Table.from_batches(waiting), groups, aside)
             waiting, rows, size = [], 0, 0
     if rows:
-        yield from _packed(pa.Table.from_batches(waiting), groups)
+        yield from _packed(pa.Table.from_batches(waiting), groups, aside)
 
 
 def packer(groups: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -123,12 +127,16 @@ def packed_groups(described: Sequence[Mapping[str, Any]]) -> list[PackedGroup]:
     return [PackedGroup(**{**plain, "slices": plain["slices"] and Slices(**plain["slices"])}) for plain in described]
 
 
-def _packed(table: pa.Table, groups: Sequence[PackedGroup]) -> Iterator[pa.RecordBatch]:
+def _packed(
+    table: pa.Table, groups: Sequence[PackedGroup], aside: Callable[[pa.Table], Iterator[pa.RecordBatch]] | None
+) -> Iterator[pa.RecordBatch]:
     whole = table.combine_chunks()
     for group in groups:
         events, slots, times = _routed(whole, group)
         if len(slots):
-            yield _written(events, slots, times)
+            yield written(events, slots, times)
+    if aside is not None:
+        yield from aside(whole)
 
 
 def _routed(table: pa.Table, group: PackedGroup) -> tuple[pa.Table, Ints, Ints]:
@@ -152,7 +160,7 @@ def _routed(table: pa.Table, group: PackedGroup) -> tuple[pa.Table, Ints, Ints]:
     return taken, slots[order] + group.base, times[order]
 
 
-def _written(events: pa.Table, slots: Ints, times: Ints) -> pa.RecordBatch:
+def written(events: pa.Table, slots: Ints, times: Ints) -> pa.RecordBatch:
     """One packed row a slot, or several in the order of time."""
     changes = np.flatnonzero(slots[1:] != slots[:-1]) + 1
     first = np.concatenate(([0], changes))
@@ -162,13 +170,19 @@ def _written(events: pa.Table, slots: Ints, times: Ints) -> pa.RecordBatch:
         np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     )
     size = np.minimum(np.repeat(first + length, pieces) - begin, _MOST_PACKED)
-    sink = pa.BufferOutputStream()
+    tables = [events.slice(at, count) for at, count in zip(begin.tolist(), size.tolist(), strict=True)]
+    # Measured first: a buffer that grows is copied as often as it doubles.
+    measured = pa.MockOutputStream()
     ends = [0]
-    for at, count in zip(begin.tolist(), size.tolist(), strict=True):
-        _write(events.slice(at, count), sink)
-        ends.append(sink.tell())
+    for table in tables:
+        _write(table, measured)
+        ends.append(measured.size())
+    data = pa.allocate_buffer(ends[-1])
+    with pa.FixedSizeBufferWriter(data) as sink:
+        for table in tables:
+            _write(table, sink)
     offsets = pa.py_buffer(np.array(ends, np.int32))
-    blobs = pa.BinaryArray.from_buffers(pa.binary(), len(begin), [None, offsets, sink.getvalue()])
+    blobs = pa.BinaryArray.from_buffers(pa.binary(), len(begin), [None, offsets, data])
     return pa.RecordBatch.from_arrays(
         [to_arrow(slots[begin].astype(np.int32)), to_arrow(times[begin]), blobs], schema=PACKED
     )

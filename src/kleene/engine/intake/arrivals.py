@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -9,10 +11,13 @@ from kleene.engine.intake.timeline import bad_rows
 from kleene.engine.state.sizes import held_bytes, row_bytes
 from kleene.errors import MissingColumn, UnusableColumn
 from kleene.frames.arrow import as_integers, empty_table
-from kleene.frames.numbers import to_arrow
+from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.rows import BadRow
 from kleene.kernels.timeline import in_time
 from kleene.pattern.schema import Schema
+
+# Rows that stand together in at most so many runs are not copied.
+_MOST_RUNS = 16
 
 
 class Arrivals:
@@ -74,12 +79,16 @@ class Arrivals:
         # A watermark beyond 64 bits counts as the last moment: events that end there wait for the end of the stream.
         watermark = in_time(watermark)
         self.watermark = watermark if self.watermark is None else max(self.watermark, watermark)
-        passed = pc.less(as_integers(table.column(self._schema.time)), self.watermark)
-        if pc.all(passed).as_py():
+        passed = to_numpy(pc.less(as_integers(table.column(self._schema.time)), self.watermark))
+        number = np.count_nonzero(passed)
+        if number == len(passed):
             self._waiting = [empty_table(table.schema)]
             return table
-        self._waiting = [table.filter(pc.invert(passed))]
-        return table.filter(passed)
+        if not number:
+            return table.slice(0, 0)
+        # What waits is copied: the table in which it came would be held for it.
+        self._waiting = [table.filter(to_arrow(~passed))]
+        return _rows_of(table, passed)
 
     @property
     def first_end(self) -> int | None:
@@ -102,3 +111,15 @@ class Arrivals:
         """The bytes of the waiting events, however they were cut into batches."""
         waiting = self.waiting
         return 0 if waiting is None else row_bytes(waiting)
+
+
+def _rows_of(table: pa.Table, chosen: npt.NDArray[np.bool_]) -> pa.Table:
+    """The chosen rows, of which there are some: where they stand together, as parts of the table itself.
+
+    Events come in about the order of time, so those that a watermark has passed are all but the last ones.
+    """
+    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
+    begins, ends = edges[::2].tolist(), edges[1::2].tolist()
+    if len(begins) > _MOST_RUNS:
+        return table.filter(to_arrow(chosen))
+    return pa.concat_tables([table.slice(begin, end - begin) for begin, end in zip(begins, ends, strict=True)])

@@ -20,6 +20,8 @@ from kleene.kernels.gathering import Rows, rows_at
 # More tables, or pieces of a column, than this are put together: to take rows by number slows down with their number.
 _MOST_TABLES = 16
 _MOST_PIECES = 256
+# A shorter piece of a table is copied where rows are let go: many small pieces would stay.
+_SHORT = 1 << 12
 
 
 class EventRows:
@@ -96,6 +98,38 @@ class EventRows:
     def kept(self) -> EventRows:
         """These rows, copied where most of the table that they came in would be held for nothing."""
         return EventRows(self.table) if 2 * self.num_rows < self.base.num_rows else self
+
+    def without_unused(self) -> EventRows:
+        """These rows; the pieces of the table that hold none of them, or few, are let go.
+
+        A window leaves pieces behind from one end, so most rows stay where they are: only those of pieces that are used
+        by less than half are copied.
+        """
+        if self.places is None or not self.num_rows:
+            return self
+        chunks = self.base.column(0).chunks if self.base.num_columns else []
+        if not 1 < len(chunks) <= _MOST_PIECES:
+            return EventRows(self.table)
+        firsts = np.cumsum([0, *map(len, chunks)])
+        piece = np.searchsorted(firsts, self.places, side="right") - 1
+        used = np.bincount(piece, minlength=len(chunks))
+        stays = (2 * used >= np.diff(firsts)) & (used >= _SHORT)
+        numbers = np.flatnonzero(stays)
+        if len(numbers) > _MOST_TABLES:
+            return EventRows(self.table)
+        copied = np.flatnonzero(~stays[piece])
+        tables = [EventRows(self.base, self.places[copied], self._whole).table]
+        places, first = np.empty_like(self.places), len(copied)
+        places[copied] = np.arange(first)
+        shift = np.zeros(len(chunks), np.int64)
+        for number in numbers.tolist():
+            begin, end = firsts[number : number + 2].tolist()
+            tables.append(self.base.slice(begin, end - begin))
+            shift[number] = first - begin
+            first += end - begin
+        kept = np.flatnonzero(stays[piece])
+        places[kept] = self.places[kept] + shift[piece[kept]]
+        return EventRows(pa.concat_tables(tables), places)
 
     @property
     def nbytes(self) -> int:

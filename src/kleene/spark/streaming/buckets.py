@@ -50,11 +50,12 @@ def with_buckets(task_spec: TaskSpec) -> TaskSpec:
 
 
 def stream_packer(
-    groups: Sequence[Mapping[str, Any]], parts: Sequence[PlainPart]
+    groups: Sequence[Mapping[str, Any]], parts: Sequence[PlainPart], bad_columns: Sequence[str]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that packs events for these parts, and says what Spark is to call their slots.
 
-    groups   one for each part, and one for rows that are no events
+    groups        one for each part
+    bad_columns   what is known of rows that are no events, which the last column tells
     """
 
     def on_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,10 +68,18 @@ def stream_packer(
         known, bad_slot = counted(parts, state_tasks())
         own = [
             replace(PackedGroup(**group), base=part["base"], buckets=part["slots"] if group["buckets"] else None)
-            for group, part in zip(groups, [*known, {"base": bad_slot}], strict=True)
+            for group, part in zip(groups, known, strict=True)
         ]
         names = np.array(places(bad_slot + 1), np.int32)
-        for packed in pack(batches, own):
+
+        def aside(table: pa.Table) -> Iterator[pa.RecordBatch]:
+            lines = table.column(table.num_columns - 1).drop_null()
+            if len(lines):
+                from kleene.spark.streaming.bad_rows import packed_aside
+
+                yield packed_aside(lines, bad_columns, bad_slot)
+
+        for packed in pack(batches, own, aside):
             place = to_arrow(names[to_numpy(packed.column(0))])
             yield pa.RecordBatch.from_arrays([*packed.columns, place], schema=PLACED)
 

@@ -19,7 +19,7 @@ from kleene.queries.any_query import AnyBoundQuery
 from kleene.spark.division import Leg, columns_of, group_of, say, served_by, shuffle_partitions, slot_of, wanted_by
 from kleene.spark.interpreter import in_tasks
 from kleene.spark.numbered import Numbered
-from kleene.spark.packing import PLACED_DDL, PackedGroup
+from kleene.spark.packing import PLACED_DDL
 from kleene.spark.pruning import columns_needed
 from kleene.spark.routing import ByKey, ByTime, OneTask, Route
 from kleene.spark.sending import Sent
@@ -31,6 +31,7 @@ from kleene.spark.tested_by_spark import spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
 
 # Rows that are no events: why, and what they hold.
 BAD_COLUMNS = ("reason", "text")
@@ -89,27 +90,30 @@ def divide_stream(
     events = events.where(above_watermark(events, schema, useful))
     chosen = [events.column(name) for name in needed]
     routed = [leg.routed.alias(f"g{number}") for number, leg in enumerate(legs)]
-    aside = [functions.lit(0).alias("zero"), *_described(events, wrong, bad)]
     groups = [
         replace(group_of(part, needed, number, schema), buckets=part.slots if hashed[number] else None)
         for number, part in enumerate(parts)
     ]
-    first = len(needed) + len(legs)
-    last = first + len(aside) - 1
-    groups.append(PackedGroup(base, tuple(range(first, last)), routed=last, time=0))
-    packing = Sent(stream_packer, [asdict(group) for group in groups], [asdict(part) for part in parts])
-    packed = in_tasks(events.frame.select(*chosen, *routed, *aside), packing, PLACED_DDL)
+    packing = Sent(
+        stream_packer, [asdict(group) for group in groups], [asdict(part) for part in parts], bad_columns(events)
+    )
+    aside = _described(events, wrong, bad).alias("aside")
+    packed = in_tasks(events.frame.select(*chosen, *routed, aside), packing, PLACED_DDL)
     return packed, tuple(parts), base
 
 
-def _described(events: Numbered, wrong: Column, bad: Column) -> list[Column]:
+def _described(events: Numbered, wrong: Column, bad: Column) -> Column:
+    """A line of JSON for a row that is no event, NULL for all others.
+
+    One column: each that goes from Spark to Python costs time for every row.
+    """
     row = functions.struct(*(events.column(name).alias(name) for name in shown(events.columns).names))
     by_name = {"reason": wrong, "text": functions.to_json(row, {"timeZone": "UTC"})}
     if events.along:
         source, place, _, text = map(functions.col, events.along)
         by_name |= {"source": source, "place": place, "text": functions.coalesce(text, by_name["text"])}
-    columns = [functions.when(bad, by_name[name]).alias(name) for name in bad_columns(events)]
-    return [*columns, functions.when(bad, functions.lit(0)).cast("int").alias("aside")]
+    known = functions.struct(*(by_name[name].cast("string").alias(name) for name in bad_columns(events)))
+    return functions.when(bad, functions.to_json(known, {"ignoreNullFields": "true"}))
 
 
 def buckets_of(events: Numbered, exchange: Exchange) -> int:

@@ -21,7 +21,7 @@ from kleene.spark.interpreter import fit_interpreter, in_tasks
 from kleene.spark.packing import from_bytes
 from kleene.spark.sending import Sent
 from kleene.spark.slot import TYPE_SEEN
-from kleene.spark.streaming.ended_streams import meeting_place
+from kleene.spark.streaming.ended_streams import listen, meeting_place, watch
 from kleene.spark.streaming.interruption import failure_for_spark
 from kleene.spark.streaming.preparing import PreparedStream, prepare_stream
 from kleene.spark.streaming.record import Record, read_record, write_record
@@ -75,6 +75,7 @@ class Live(OnEvents):
     @cached_property
     def envelopes(self) -> DataFrame:
         """All outputs of the queries, as one stream with a fixed schema."""
+        listen(self._prepared.packed.sparkSession)
         return _operator(self._prepared)
 
     def matches(self) -> DataFrame:
@@ -146,7 +147,9 @@ class Live(OnEvents):
             writer = writer.trigger(availableNow=True)
         elif trigger is not None:
             writer = writer.trigger(processingTime=trigger)
-        return writer.start()
+        running = writer.start()
+        watch(running, meeting_place(prepared.packed.sparkSession))
+        return running
 
     def unseen(self, types: Mapping[str, Collection[str]]) -> list[NoSuchEvents]:
         """Warnings of types that a query names and of which no event has come, given those that came.

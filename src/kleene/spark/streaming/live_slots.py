@@ -52,8 +52,8 @@ class Arrived:
 
     def rows(self, part: SlotGroup, work: TaskContext) -> pa.Table | None:
         """In one piece, as they are written and held: the buffers that they came in are let go."""
-        tables = [named(from_bytes(blob), part, work.columns) for blob in self.blobs]
-        return pa.concat_tables(tables).combine_chunks() if tables else None
+        tables = [from_bytes(blob) for blob in self.blobs]
+        return named(pa.concat_tables(tables), part, work.columns).combine_chunks() if tables else None
 
 
 @dataclass
