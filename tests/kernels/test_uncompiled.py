@@ -29,7 +29,7 @@ MANY = f"a1 x2 {' '.join(f'c{number}/{number % 2}' for number in range(3, 78))} 
 FEW = "c1 c2/1 c3 n3/1 c4 c5/1 c6/1 b9 b9/1 c10 b11"
 DROPPING = Settings(budget=Budget(runs_per_partition=6, matches_per_event=20, policy=Policy.DROP_OLDEST))
 # What random queries come to too rarely: many matches of one event, long lists, computed columns, drops, counts alone,
-# negation in trees.
+# negation in trees, runs that are found by value.
 RUNS = (
     ("PATTERN SEQ(A a, X x, C c, B b) WHERE c.ts > x.ts + 1 WITHIN 500", MANY, Settings()),
     ("PATTERN SEQ(C+ c[], B b) WHERE skip_till_next_match { [id] } WITHIN 500", MANY, Settings()),
@@ -55,6 +55,11 @@ RUNS = (
     ("PATTERN C c ; (C{1,3} d[] & B b) WHERE d[i].ts > c.ts + 2 AND d[i].id != d[i-1].id WITHIN 8", FEW, Settings()),
     ("PATTERN (C c & B b) ; C+ WHERE [id] WITHIN 9", FEW, Settings()),
     ("PATTERN C c & B b WHERE c.ts < b.ts WITHIN 9", FEW, Settings()),
+    (
+        "PATTERN SEQ(C c, C d, B b) WHERE skip_till_next_match { d.ts = c.ts + 70 AND b.id = c.id } WITHIN 500",
+        MANY,
+        Settings(),
+    ),
 )
 # Modules whose functions only the engine calls; the others have tests of their own beside this one.
 OF_THE_ENGINE = (
@@ -77,6 +82,7 @@ OF_THE_ENGINE = (
     "pushed_negation",
     "closures",
     "lists",
+    "lookups",
     "values",
 )
 

@@ -156,7 +156,7 @@ def _code(key: Int, edge: Int, side: int, group: Int, lookups: Lookups, scope: P
 
 
 @compiled
-def lacks_room(needed: int, runs: Runs) -> bool:
+def lacks_room(needed: Int, runs: Runs) -> bool:
     """Whether so many more runs could not be found, or not be filed with those that are there."""
     return bool(needed > runs.found.shape[1] or runs.sizes[FILED] + 3 * needed > runs.heads.shape[1])
 
