@@ -65,3 +65,17 @@ def test_what_ends_together_comes_from_the_latest_start() -> None:
     events = [{"type": kind, "ts": ts, "x": x} for ts, (kind, x) in enumerate([("A", 1), ("A", 0), ("A", 5), ("C", 0)])]
     found = kleene.match(events, text, settings=Settings(threads=1))
     assert [[each["ts"] for each in match["a"]] for match in found] == [[2], [1, 2], [0, 2]]
+
+
+@pytest.mark.parametrize("number", [11, 12, 13, 14])
+@pytest.mark.parametrize("second", ["", "B+ b[], "], ids=["one list", "two lists"])
+def test_more_paths_than_there_was_room_for(number: int, second: str) -> None:
+    """Rows of single variables and sizes of lists have as much room as offsets have, however often it grows."""
+    kinds = ["A"] * number + ["B"] * bool(second) + ["C", "C"]
+    events = pa.table({"type": kinds, "ts": range(len(kinds)), "x": range(len(kinds))})
+    found = kleene.match(events, f"PATTERN SEQ(A+ a[], {second}C c)", settings=Settings(threads=1))
+    assert found.num_rows == 2 * (2**number - 1)
+    lists = {tuple(each["ts"] for each in row) for row in found.column("a").to_pylist()}
+    assert len(lists) == 2**number - 1
+    assert max(max(each) for each in lists) == number - 1
+    assert {row["ts"] for row in found.column("c").to_pylist()} == {len(kinds) - 2, len(kinds) - 1}

@@ -36,9 +36,10 @@ def matches_of(completed: Completed, starts: Ints) -> PathMatches:
         if at[kernel.WANTED] == kernel.NOTHING:
             break
         if at[kernel.WANTED] == kernel.PATHS:
-            room = _expected(at, completed, len(out.offsets))
-            sizes, singles = (_with_columns(array, room) for array in (out.sizes, out.singles))
-            out = out._replace(offsets=with_room(out.offsets, room), sizes=sizes, singles=singles)
+            offsets = with_room(out.offsets, _expected(at, completed, len(out.offsets)))
+            # As many columns as there are offsets, which the kernel looks at alone.
+            sizes, singles = (_with_columns(array, len(offsets)) for array in (out.sizes, out.singles))
+            out = out._replace(offsets=offsets, sizes=sizes, singles=singles)
         elif at[kernel.WANTED] == kernel.REFERENCES:
             room = max(_expected(at, completed, len(out.members)), len(out.members) + len(walk.path))
             out = out._replace(members=with_room(out.members, room))
