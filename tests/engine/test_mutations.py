@@ -111,9 +111,16 @@ MUTATIONS = (
     Mutation(
         "kernels/timeline.py",
         "the end of a window may lie beyond all of time",
-        "if start > LATEST - within.size:",
-        "if False:",
+        "if start > LATEST - within.size:\n        return False",
+        "if False:\n        return False",
         ("edge sequence", "edge kleene_any"),
+    ),
+    Mutation(
+        "kernels/timeline.py",
+        "the last end of a window is not taken beyond all of time",
+        "if start > LATEST - within.size:\n        return LATEST",
+        "if False:\n        return LATEST",
+        ("edge sequence",),
     ),
     Mutation(
         "kernels/timeline.py",
