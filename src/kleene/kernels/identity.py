@@ -132,22 +132,22 @@ def fold_singles(folds: Hashes, place: int, rows: Rows, hashes: Hashes) -> None:
 
 
 # Matches whose folds are held near the processor while their events are folded in.
-_BLOCK = 1024
+_BLOCK = 512
 
 
 @compiled
 def _heads(seeds: Hashes, hashes: Hashes, more: bool) -> Hashes:
-    """[event, lane]: the fold of a match that begins with an event; the last one: with none.
+    """[lane, event]: the fold of a match that begins with an event; the last one: with none.
 
     more   whether the name of a second variable is folded in, too
     """
-    heads = np.empty((len(hashes) + 1, 2), np.uint64)
+    heads = np.empty((2, len(hashes) + 1), np.uint64)
     for lane in range(2):
         begun = mix(seeds[lane] + np.uint64(1))
         for event in range(len(hashes)):
             fold = mix(begun ^ hashes[event])
-            heads[event, lane] = mix(fold + np.uint64(2)) if more else fold
-        heads[len(hashes), lane] = mix(begun + np.uint64(2)) if more else begun
+            heads[lane, event] = mix(fold + np.uint64(2)) if more else fold
+        heads[lane, len(hashes)] = mix(begun + np.uint64(2)) if more else begun
     return heads
 
 
@@ -157,68 +157,81 @@ def ids_of_singles(
     events: Numbers,  # [variable, match], perhaps longer: its event, negative where it is absent
     first: int,  #     the match that comes first
     hashes: Hashes,  # [event]
-    out: Hashes,  #    [4 * match + word]: the digits of the ids, as from `hexadecimal`
+    out: Hashes,  #    [match, word]: the digits of the ids, as from `hexadecimal`
 ) -> None:
     """The ids of matches of single events. In blocks, whose folds stay near the processor.
 
     Where there are more matches than events, the first event of many is the same: it is folded once for all of them.
     """
-    one, other, words = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64), np.empty((4, _BLOCK), np.uint64)
-    number, variables = len(out) // 4, len(events)
+    folds, event = np.empty((2, _BLOCK), np.uint64), np.empty(_BLOCK, np.uint64)
+    words = np.empty((4, _BLOCK), np.uint64)
+    number, variables = len(out), len(events)
     once = number > len(hashes)
-    heads = _heads(seeds, hashes, variables > 1) if once else np.empty((0, 2), np.uint64)
+    heads = _heads(seeds, hashes, variables > 1) if once else np.empty((2, 0), np.uint64)
     for begin in range(0, number, _BLOCK):
         size = min(_BLOCK, number - begin)
+        one, other = folds[0, :size], folds[1, :size]
         if once:
             rows = events[0, first + begin : first + begin + size]
             for at in range(size):
-                head = rows[at] if rows[at] >= 0 else len(hashes)
-                one[at], other[at] = heads[head, 0], heads[head, 1]
+                head = np.uint64(rows[at] if rows[at] >= 0 else len(hashes))
+                one[at], other[at] = heads[0, head], heads[1, head]
         else:
             one[:], other[:] = mix(seeds[0] + np.uint64(1)), mix(seeds[1] + np.uint64(1))
         for variable in range(1 if once else 0, variables):
             rows = events[variable, first + begin : first + begin + size]
             name = np.uint64(variable + 2 if variable + 1 < variables else 0)
-            _fold_in(one, other, rows, hashes, name)
-        _write_digits(one, other, words, out[4 * begin : 4 * (begin + size)])
+            _fold_in(one, other, rows, hashes, event[:size], name)
+        _write_digits(one, other, words, out[begin : begin + size])
 
 
 @inlined
-def _fold_in(one: Hashes, other: Hashes, rows: Numbers, hashes: Hashes, name: np.uint64) -> None:
-    """Fold the event of a variable into each match, and then the name of the next variable, unless that is 0."""
+def _fold_in(one: Hashes, other: Hashes, rows: Numbers, hashes: Hashes, event: Hashes, name: np.uint64) -> None:
+    """Fold the event of a variable into each match, and then the name of the next variable, unless that is 0.
+
+    Hashes are gathered first, into `event`: what is left multiplies several matches at once.
+    """
     absent = False
     for at in range(len(rows)):
         absent |= rows[at] < 0
     if absent:
         for at in range(len(rows)):
-            event, there = hashes[max(rows[at], 0)], rows[at] >= 0
-            a, b = mix(one[at] ^ event) if there else one[at], mix(other[at] ^ event) if there else other[at]
+            value, there = hashes[max(rows[at], 0)], rows[at] >= 0
+            a, b = mix(one[at] ^ value) if there else one[at], mix(other[at] ^ value) if there else other[at]
             one[at], other[at] = mix(a + name) if name else a, mix(b + name) if name else b
-    elif name:
-        for at in range(len(rows)):
-            event = hashes[rows[at]]
-            one[at], other[at] = mix(mix(one[at] ^ event) + name), mix(mix(other[at] ^ event) + name)
+        return
+    for at in range(len(rows)):
+        # Unsigned: a number that may be negative is tested before each access.
+        event[at] = hashes[np.uint64(rows[at])]
+    for lane in (one, other):
+        _fold_block(lane, event, name)
+
+
+@inlined
+def _fold_block(lane: Hashes, event: Hashes, name: np.uint64) -> None:
+    if name:
+        for at in range(len(lane)):
+            lane[at] = mix(mix(lane[at] ^ event[at]) + name)
     else:
-        for at in range(len(rows)):
-            event = hashes[rows[at]]
-            one[at], other[at] = mix(one[at] ^ event), mix(other[at] ^ event)
+        for at in range(len(lane)):
+            lane[at] = mix(lane[at] ^ event[at])
 
 
 @inlined
 def _write_digits(one: Hashes, other: Hashes, words: Hashes, out: Hashes) -> None:
-    """Write the digits of a block of matches; word by word, of which many are made at a time."""
-    size = len(out) // 4
+    """Write the digits of a block of matches: word by word, so that several are made at once.
+
+    words   [word, match]: room
+    out     [match, word]
+    """
+    size = len(out)
+    for lane, place in ((one, 0), (other, 2)):
+        upper, lower = words[place, :size], words[place + 1, :size]
+        for at in range(size):
+            upper[at] = _digits(lane[at] >> np.uint64(32))
+            lower[at] = _digits(lane[at] & _LOW)
     for at in range(size):
-        words[0, at] = _digits(one[at] >> np.uint64(32))
-    for at in range(size):
-        words[1, at] = _digits(one[at] & _LOW)
-    for at in range(size):
-        words[2, at] = _digits(other[at] >> np.uint64(32))
-    for at in range(size):
-        words[3, at] = _digits(other[at] & _LOW)
-    for at in range(size):
-        out[4 * at], out[4 * at + 1] = words[0, at], words[1, at]
-        out[4 * at + 2], out[4 * at + 3] = words[2, at], words[3, at]
+        out[at, 0], out[at, 1], out[at, 2], out[at, 3] = words[0, at], words[1, at], words[2, at], words[3, at]
 
 
 @compiled
@@ -290,13 +303,12 @@ def hexadecimal(folds: Hashes, out: Hashes) -> None:
     """The 32 digits of each match, the highest first, eight to a word.
 
     folds   [lane, match]
-    out     [4 * match + word]
+    out     [match, word]
     """
-    for lane in range(2):
-        for match in range(folds.shape[1]):
-            for half in range(2):
-                bits = (folds[lane, match] >> np.uint64(32 - 32 * half)) & np.uint64(0xFFFFFFFF)
-                out[4 * match + 2 * lane + half] = _digits(bits)
+    words, number = np.empty((4, _BLOCK), np.uint64), folds.shape[1]
+    for begin in range(0, number, _BLOCK):
+        end = min(begin + _BLOCK, number)
+        _write_digits(folds[0, begin:end], folds[1, begin:end], words, out[begin:end])
 
 
 @inlined

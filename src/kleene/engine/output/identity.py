@@ -134,7 +134,7 @@ def used_hashes(query: BoundQuery, table: EventRows, steps: Ints, matches: Match
 def match_ids(query: BoundQuery, selected: Selected, hashes: Hashes, digests: Hashes | None = None) -> pa.Array:
     """The ids of matches, given the hashes of their events, and those of their queries where these are several."""
     if digests is None and selected.columns is not None:
-        digits = empty(4 * selected.size, np.uint64)
+        digits = empty((selected.size, 4), np.uint64)
         ids_of_singles(begun_folds(query.digest, 1)[:, 0], *selected.columns, hashes, digits)
         return _texts(digits)
     folds = begun_folds(query.digest, selected.size) if digests is None else folds_of_queries(digests)
@@ -161,13 +161,13 @@ def folds_of_queries(digests: Hashes) -> Hashes:
 def ids_of(folds: Hashes) -> pa.Array:
     """The ids of matches as texts."""
     size = folds.shape[1]
-    digits = empty(4 * size, np.uint64)
+    digits = empty((size, 4), np.uint64)
     hexadecimal(folds, digits)
     return _texts(digits)
 
 
 def _texts(digits: Hashes) -> pa.Array:
-    size = len(digits) // 4
+    size = len(digits)
     return pa.StringArray.from_buffers(size, even_offsets(32, size), pa.py_buffer(digits))
 
 
