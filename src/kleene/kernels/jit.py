@@ -107,6 +107,25 @@ def _lower_borrowed(context: Any, builder: Any, signature: Any, arguments: Any) 
     return _uncounted(context, builder, signature.args[0], arguments[0])
 
 
+def highest_bit(bits: int) -> int:
+    """The number of the highest bit of some, of which at least one is set."""
+    return int(bits).bit_length() - 1
+
+
+@type_callable(highest_bit)  # type: ignore[untyped-decorator]
+def _type_highest_bit(context: Any) -> Any:
+    def typer(bits: Any) -> Any:
+        return types.int64
+
+    return typer
+
+
+@lower_builtin(highest_bit, types.int64)  # type: ignore[untyped-decorator]
+def _lower_highest_bit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    zeros = builder.ctlz(arguments[0], context.get_constant(types.boolean, False))
+    return builder.sub(context.get_constant(types.int64, 63), zeros)
+
+
 def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """The value without the reference counts of its arrays."""
     if isinstance(kind, types.Array):

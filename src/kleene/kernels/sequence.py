@@ -16,15 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Ints, Programs, ProgramScope, holds, is_empty, part
-from kleene.kernels.jit import borrowed, compiled, step
+from kleene.kernels.jit import borrowed, compiled, highest_bit, inlined, step
 from kleene.kernels.timeline import LATEST, EventBits, Timeline, WindowLength, end_of_window, outside
 
 Numbers = npt.NDArray[np.int32]
 # Columns of `Stacks.counts`.
 REACHED, FAILED, COUNTERS = range(3)
-# Columns of `Stacks.top`: the newest instance, and the latest end of a window that it, or one below it, can be in. Of
-# most events nothing else is read, so they stand side by side.
-NEWEST, LATEST_END, TOP = range(3)
+# Columns of `Stacks.top`: the newest instance, the latest end of a window that it, or one below it, can be in, and how
+# many instances there are. Of most events nothing else is read, so they stand side by side.
+NEWEST, LATEST_END, HEIGHT, TOP = range(4)
+# Columns of `Stacks.instances`: the event, the instance below it in its stack, the newest one of the previous place
+# when it came (RIP), how many there are in its stack up to it, and how many of the next place do not follow it.
+EVENT, BELOW, RECENT, RANK, AHEAD, INSTANCE = range(6)
 # No instance that an event could follow.
 NOTHING = -2
 
@@ -32,12 +35,17 @@ NOTHING = -2
 class Stacks(NamedTuple):
     """The stacks, which grow with the stream."""
 
-    event: Numbers  #  [instance]
-    below: Numbers  #  [instance]: the one below it in its stack
-    recent: Numbers  # [instance]: the newest one of the previous place when it came
-    top: Ints  #       [key, place, TOP]: of all places but the last, which has no stack
-    size: Ints  #      [1]: how many instances there are
-    counts: Ints  #    [place, counter]
+    instances: Numbers  # [instance, INSTANCE]
+    top: Ints  #          [key, place, TOP]: of all places but the last, which has no stack
+    size: Ints  #         [1]: how many instances there are
+    counts: Ints  #       [place, counter]
+
+
+def empty_tops(keys: int, places: int) -> Ints:
+    """`Stacks.top` of stacks without instances."""
+    tops = np.full((keys, places, TOP), -1, np.int64)
+    tops[:, :, HEIGHT] = 0
+    return tops
 
 
 class SequenceRule(NamedTuple):
@@ -63,10 +71,20 @@ class Sequences(NamedTuple):
     cursor: Numbers  # [place]: the instance that is bound there in the sequence under construction
 
 
-class Candidates(NamedTuple):
-    """The events of each place but the last that a window leaves for a last event: room to put them together."""
+# Numbers of events are written so many at a time, the last ones over what nobody reads, or what is written later.
+CHUNK = 4
 
-    events: Numbers  # [place, candidate]: the newest first; at the first place in the order of results
+
+class Candidates(NamedTuple):
+    """The events of each place but the last that a window leaves for a last event: room to put them together.
+
+    Those of the first place stand from the front on, the newest first. Those of the others end `CHUNK` before the end,
+    the newest last, so that those that follow an event are the last ones, in the order of results.
+    """
+
+    events: Numbers  # [place, candidate]
+    later: Numbers  #  [place, candidate]: how many of the next place follow it
+    ways: Ints  #      [place, candidate]: how many sequences begin with it, or with a newer one of its place
     sizes: Ints  #     [place]: how many there are
     at: Ints  #        [place]: which of them is chosen
 
@@ -93,12 +111,12 @@ def construct(
         places = bits.begins[number - bits.base]
         if places == 0:
             continue
-        if stacks.size[0] + last > stacks.event.size:
+        if stacks.size[0] + last > len(stacks.instances):
             return number
         key = time.keys[number]
-        for place in range(last, -1, -1):
-            if (places >> place) & 1 == 0:
-                continue
+        while places:
+            place = highest_bit(places)
+            places ^= 1 << place
             recent = _newest_before(place, key, time.ends[number], sequence, stacks)
             if recent == NOTHING:
                 continue
@@ -133,61 +151,106 @@ def construct_in_order(
         if places == 0:
             continue
         number = begin + at
-        if stacks.size[0] + last > stacks.event.size:
+        if stacks.size[0] + last > len(stacks.instances):
             return number
         key = keys[at]
-        for place in range(last, -1, -1):
-            if (places >> place) & 1 == 0:
-                continue
+        while places:
+            place = highest_bit(places)
+            places ^= 1 << place
             recent = _newest_before(place, key, ends[at], sequence, stacks)
             if recent == NOTHING:
                 continue
             stacks.counts[place, REACHED] += 1
             if place < last:
                 _push(number, key, place, recent, _latest_end(ends[at], sequence), stacks)
+                _pass_by(time.steps[number], recent, time, stacks)
                 continue
-            complete = place == 0 or _gather_candidates(number, recent, time, sequence, candidates, stacks)
-            if complete and not _write_in_order(number, time, sequence, candidates, out):
+            total = _gather_candidates(number, recent, time, sequence, candidates, stacks) if last else 1
+            if total > sequence.most or out.number[COUNT] + total + CHUNK > out.events.shape[1]:
                 stacks.counts[last, REACHED] -= 1
                 return number
-            if complete:
-                before = out.number[COMPLETER]
-                if before >= 0 and time.ends[before] == time.ends[number]:
-                    out.number[TIES] += 1
-                out.number[COMPLETER] = number
+            if total:
+                _write_in_order(number, total, time, candidates, out)
     return end
+
+
+@step
+def _pass_by(moment: int, before: int, time: Timeline, stacks: Stacks) -> None:
+    """What is simultaneous with an event that is put on a stack is not before it."""
+    while before >= 0 and time.steps[stacks.instances[before, EVENT]] == moment:
+        stacks.instances[before, AHEAD] += 1
+        before = stacks.instances[before, BELOW]
 
 
 @step
 def _gather_candidates(
     number: int, recent: int, time: Timeline, sequence: SequenceRule, candidates: Candidates, stacks: Stacks
-) -> bool:
-    """Put the events together that the window leaves at each place before a last event; whether each place has some."""
-    instance = recent
-    for place in range(candidates.events.shape[0] - 1, -1, -1):
-        size = 0
-        newest = instance
+) -> int:
+    """Put the events together that the window leaves at each place before a last event; the number of sequences."""
+    end, moment = time.ends[number], time.steps[number]
+    inner, last = candidates.sizes.size - 1, candidates.events.shape[1] - CHUNK - 1
+    instance, total = np.int64(recent), np.int64(0)
+    # How many events of the next place are candidates, and the rank of the newest of these.
+    size, rank = np.int64(0), np.int64(0)
+    for place in range(inner, -1, -1):
+        followers, highest = size, rank
+        size, total, rank = np.int64(0), np.int64(0), np.int64(0)
+        before = np.int64(-1)
         while instance >= 0:
-            event = stacks.event[instance]
-            if sequence.in_construction and outside(time.ends[number], time.starts[event], sequence.within):
+            event = stacks.instances[instance, EVENT]
+            if sequence.in_construction and outside(end, time.starts[event], sequence.within):
                 break
-            # What is simultaneous with the last event is not before it.
-            if time.steps[event] < time.steps[number]:
-                candidates.events[place, size] = event
-                size += 1
-            instance = stacks.below[instance]
+            if size == 0:
+                # What is simultaneous with the last event is not before it.
+                if time.steps[event] >= moment:
+                    instance = np.int64(stacks.instances[instance, BELOW])
+                    continue
+                rank, before = np.int64(stacks.instances[instance, RANK]), np.int64(stacks.instances[instance, RECENT])
+            at = size if place == 0 else last - size
+            candidates.events[place, at] = event
+            if place < inner:
+                later = min(highest - stacks.instances[instance, AHEAD], followers)
+                candidates.later[place, at] = later
+                if place + 1 == inner:
+                    total += later
+                elif later:
+                    total += candidates.ways[place + 1, last + 1 - later]
+                candidates.ways[place, at] = total
+            size += 1
+            instance = np.int64(stacks.instances[instance, BELOW])
         candidates.sizes[place] = size
         if size == 0:
-            return False
-        instance = stacks.recent[newest]
-    _by_latest_start(time, candidates)
-    return True
+            return 0
+        instance = before
+    return int(total if inner else size)
+
+
+@step
+def _write_in_order(number: int, total: int, time: Timeline, candidates: Candidates, out: Sequences) -> None:
+    """Write all sequences of candidates that an event completes, for which there is room."""
+    events, written = candidates.events, out.number[COUNT]
+    inner = len(events) - 1
+    for at in range(written, written + total, CHUNK):
+        for along in range(CHUNK):
+            out.events[inner + 1, at + along] = number
+    if inner >= 0:
+        _by_latest_start(time, candidates)
+    if inner == 0:
+        for at in range(total):
+            out.events[0, written + at] = events[0, at]
+    elif inner > 0:
+        _write_runs(written, candidates, out)
+    out.number[COUNT] = written + total
+    before = out.number[COMPLETER]
+    if before >= 0 and time.ends[before] == time.ends[number]:
+        out.number[TIES] += 1
+    out.number[COMPLETER] = number
 
 
 @step
 def _by_latest_start(time: Timeline, candidates: Candidates) -> None:
     """Of the first events, those that start together change to the order in which they are numbered."""
-    firsts = candidates.events[0]
+    firsts, later = candidates.events[0], candidates.later[0]
     begin = 0
     while begin < candidates.sizes[0]:
         stop = begin + 1
@@ -196,53 +259,48 @@ def _by_latest_start(time: Timeline, candidates: Candidates) -> None:
         for along in range((stop - begin) // 2):
             one, other = begin + along, stop - 1 - along
             firsts[one], firsts[other] = firsts[other], firsts[one]
+            later[one], later[other] = later[other], later[one]
         begin = stop
 
 
 @step
-def _write_in_order(
-    number: int, time: Timeline, sequence: SequenceRule, candidates: Candidates, out: Sequences
-) -> bool:
-    """Write all sequences of candidates that an event completes; False, and none of them, when there are too many.
+def _write_runs(written: int, candidates: Candidates, out: Sequences) -> None:
+    """Write the events of all places but the last.
 
-    The last place before it is written as a run: the events there that are after the one chosen before them.
+    Those of the last place before it are written as a run: those that follow the event that was chosen before them.
     """
-    inner = candidates.events.shape[0] - 1
-    chosen, at = candidates.events, candidates.at
-    before = written = out.number[COUNT]
+    events, later, at = candidates.events, candidates.later, candidates.at
+    inner, last = len(events) - 1, events.shape[1] - CHUNK - 1
     place = 0
     at[0] = -1
     while place >= 0:
-        run = 1 if inner < 0 else candidates.sizes[0]
-        if inner > 0:
-            at[place] += 1 if place == 0 else -1
-            if at[place] == (candidates.sizes[0] if place == 0 else -1):
-                place -= 1
-                continue
-            moment = time.steps[chosen[place, at[place]]]
-            run = 0
-            while run < candidates.sizes[place + 1] and time.steps[chosen[place + 1, run]] > moment:
-                run += 1
-            if place + 1 < inner:
-                place += 1
-                at[place] = run
-                continue
-        if written + run - before > sequence.most or written + run > out.events.shape[1]:
-            return False
+        # Places count from the newest one. Those of the first are gone through from there on, others back to it.
+        at[place] += 1 if place == 0 else -1
+        if at[place] == (candidates.sizes[0] if place == 0 else -1):
+            place -= 1
+            continue
+        run = later[place, at[place] if place == 0 else last - at[place]]
+        if place + 1 < inner:
+            place += 1
+            at[place] = run
+            continue
+        first = last + 1 - run
+        for along in range(0, run, CHUNK):
+            _copy_chunk(events, inner, first + along, out.events, written + along)
         for each in range(inner):
-            for along in range(run):
-                out.events[each, written + along] = chosen[each, at[each]]
-        if inner >= 0:
-            for along in range(run):
-                # Of two places the only one before the last is the first, too, whose order is its own.
-                out.events[inner, written + along] = chosen[inner, along if inner == 0 else run - 1 - along]
-        for along in range(run):
-            out.events[inner + 1, written + along] = number
+            event = events[each, at[each] if each == 0 else last - at[each]]
+            for along in range(written, written + run, CHUNK):
+                for more in range(CHUNK):
+                    out.events[each, along + more] = event
         written += run
-        if inner <= 0:
-            break
-    out.number[COUNT] = written
-    return True
+
+
+@inlined
+def _copy_chunk(events: Numbers, place: int, source: int, out: Numbers, target: int) -> None:
+    one, two = events[place, source], events[place, source + 1]
+    three, four = events[place, source + 2], events[place, source + 3]
+    out[place, target], out[place, target + 1] = one, two
+    out[place, target + 2], out[place, target + 3] = three, four
 
 
 @step
@@ -267,10 +325,13 @@ def _push(number: int, key: int, place: int, recent: int, latest: int, stacks: S
     """Put an event on the stack of a key and place."""
     instance = np.int32(stacks.size[0])
     stacks.size[0] += 1
-    stacks.event[instance] = number
-    stacks.below[instance] = stacks.top[key, place, NEWEST]
-    stacks.recent[instance] = recent
-    stacks.top[key, place, NEWEST], stacks.top[key, place, LATEST_END] = instance, latest
+    rank = stacks.top[key, place, HEIGHT] + 1
+    ahead = stacks.top[key, place + 1, HEIGHT] if place + 1 < stacks.top.shape[1] else 0
+    row = stacks.instances[instance]
+    row[EVENT], row[BELOW], row[RECENT] = number, stacks.top[key, place, NEWEST], recent
+    row[RANK], row[AHEAD] = rank, ahead
+    top = stacks.top[key, place]
+    top[NEWEST], top[LATEST_END], top[HEIGHT] = instance, latest, rank
 
 
 @step
@@ -299,10 +360,10 @@ def _construct_back(
                 out.events[each, written] = chosen[0, each]
             written += 1
         if good and place > 0:
-            cursor[place - 1] = recent if place == last else stacks.recent[cursor[place]]
+            cursor[place - 1] = recent if place == last else stacks.instances[cursor[place], RECENT]
             place -= 1
         elif place < last:
-            cursor[place] = stacks.below[cursor[place]]
+            cursor[place] = stacks.instances[cursor[place], BELOW]
         place = _bind_next(place, number, cursor, time, sequence, scope, stacks)
         if place == last:
             break
@@ -338,15 +399,15 @@ def _bind_next(
     while place < last:
         instance = cursor[place]
         if instance >= 0:
-            event = stacks.event[instance]
+            event = stacks.instances[instance, EVENT]
             left_behind = sequence.in_construction and outside(time.ends[number], time.highs[event], sequence.within)
             if not left_behind:
                 if time.rights[event] < time.lefts[scope.bindings[0, place + 1]]:
                     scope.bindings[0, place] = event
                     return place
-                cursor[place] = stacks.below[instance]
+                cursor[place] = stacks.instances[instance, BELOW]
                 continue
         place += 1
         if place < last:
-            cursor[place] = stacks.below[cursor[place]]
+            cursor[place] = stacks.instances[cursor[place], BELOW]
     return last

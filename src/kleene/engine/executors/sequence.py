@@ -39,6 +39,20 @@ def _nothing_written(number: int = 0) -> Ints:
     return np.array([number, 0, -1], np.int64)
 
 
+def _room_for_candidates(places: int, number: int) -> kernel.Candidates:
+    """Room for so many candidates at each place."""
+    shape = places, number + kernel.CHUNK
+    numbers, each = empty(shape, np.int32), np.zeros(places, np.int64)
+    return kernel.Candidates(numbers, empty(shape, np.int32), empty(shape, np.int64), each, each.copy())
+
+
+def _with_tops(top: Ints, keys: int) -> Ints:
+    """The tops of stacks, for at least so many keys."""
+    longer = kernel.empty_tops(max(keys, 2 * len(top)), top.shape[1])
+    longer[: len(top)] = top
+    return longer
+
+
 class SequenceExecutor(Executor):
     """Active instance stacks: every sequence is built from its last event back."""
 
@@ -60,19 +74,13 @@ class SequenceExecutor(Executor):
         self._room = room(depth_of(programs))
         self._in_order = plan.writes_in_order(query)
         self._groups = groups(1, 1)
-        nothing = np.zeros(0, np.int32)
         self._stacks = kernel.Stacks(
-            nothing,
-            nothing.copy(),
-            nothing.copy(),
-            np.full((1, max(length - 1, 1), kernel.TOP), -1, np.int64),
+            np.zeros((0, kernel.INSTANCE), np.int32),
+            kernel.empty_tops(1, max(length - 1, 1)),
             np.zeros(1, np.int64),
             np.zeros((length, kernel.COUNTERS), np.int64),
         )
-        places = max(length - 1, 1)
-        self._candidates = kernel.Candidates(
-            np.zeros((length - 1, 0), np.int32), np.zeros(places, np.int64), np.zeros(places, np.int64)
-        )
+        self._candidates = _room_for_candidates(length - 1, 0)
         # Sequences that are still to be given, or whose end is still to be decided.
         self._pending = kernel.Sequences(
             np.zeros((length, 0), np.int32), _nothing_written(), np.empty(length, np.int32)
@@ -123,7 +131,8 @@ class SequenceExecutor(Executor):
             self._reserve_instances(store.size - begin)
         for place, negated in enumerate(self._negated):
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
-        self._stacks = self._stacks._replace(top=with_room(self._stacks.top, keys, -1))
+        if len(self._stacks.top) < keys:
+            self._stacks = self._stacks._replace(top=_with_tops(self._stacks.top, keys))
         event_bits = EventBits(begin, bits.begins, bits.takes, bits.absents)
         at = begin
         while True:
@@ -146,11 +155,11 @@ class SequenceExecutor(Executor):
     def _make_room(self, store: EventStore, at: int) -> None:
         """Reserve room for the instances of an event and those after it, or for the sequences that they complete."""
         instances, length = self.runs, len(self.plan.scans)
-        if instances + length - 1 > len(self._stacks.event):
+        if instances + length - 1 > len(self._stacks.instances):
             self._reserve_instances(instances + store.size - at)
             return
         number, capacity = int(self._pending.number[kernel.COUNT]), self._pending.events.shape[1]
-        if capacity - number > self._sequence.most:
+        if capacity - number - kernel.CHUNK >= self._sequence.most:
             self._accounts.too_many_matches(store, at)
         # Later events complete about as many as those before them.
         expected = 1.2 * number * (store.size - self._first_event) / max(at - self._first_event, 1)
@@ -158,15 +167,12 @@ class SequenceExecutor(Executor):
 
     def _reserve_instances(self, needed: int) -> None:
         """Make room for so many instances, and as many more as an event may add."""
-        event, below, recent, top, size, counts = self._stacks
         # Most events are of one place; memory that is never written to is never taken.
         needed += len(self.plan.scans) - 1
-        self._stacks = kernel.Stacks(
-            with_room(event, needed), with_room(below, needed), with_room(recent, needed), top, size, counts
-        )
-        if self._in_order and self._candidates.events.shape[1] < len(self._stacks.event):
-            room = empty((len(self.plan.scans) - 1, len(self._stacks.event)), np.int32)
-            self._candidates = self._candidates._replace(events=room)
+        instances = with_room(self._stacks.instances, needed)
+        self._stacks = self._stacks._replace(instances=instances)
+        if self._in_order and self._candidates.events.shape[1] < len(instances) + kernel.CHUNK:
+            self._candidates = _room_for_candidates(len(self.plan.scans) - 1, len(instances))
 
     def _reserve_sequences(self, capacity: int) -> None:
         """Make room for so many sequences in all."""
@@ -247,9 +253,9 @@ class SequenceExecutor(Executor):
         """Instances whose latest sequence began in a window that is still open."""
         instances = np.arange(self.runs)
         for _ in self.plan.scans[2:]:
-            recent = self._stacks.recent[instances]
+            recent = self._stacks.instances[instances, kernel.RECENT]
             instances = np.where(recent < 0, instances, recent)
-        first = self._stacks.event[instances].astype(np.int64)
+        first = self._stacks.instances[instances, kernel.EVENT].astype(np.int64)
         return int(np.count_nonzero(~closing.closed(first)))
 
     @property
@@ -264,6 +270,5 @@ class SequenceExecutor(Executor):
 
     def open_bytes(self, closing: Closing, time: Timeline) -> int:
         """Bytes of the instances of open windows, and of the sequences that are still undecided."""
-        stacks = self._stacks
-        each = sum(array.dtype.itemsize for array in (stacks.event, stacks.below, stacks.recent))
+        each = kernel.INSTANCE * self._stacks.instances.itemsize
         return self.open_runs(closing) * each + self._pending_bytes
