@@ -11,13 +11,14 @@ from kleene.kernels.jit import compiled
 Flags = npt.NDArray[np.bool_]
 # [row]: a place among few values; read-only, as Arrow's arrays are.
 Codes = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int32]
 
 # How ends follow each other: some is before the one it follows, none is, each is later.
 SHUFFLED, TIED, STRICT = range(3)
 
 
 @compiled
-def _fill(codes: Codes, wanted: Flags, rows: Ints) -> int:
+def _fill(codes: Codes, wanted: Flags, rows: Numbers) -> int:
     """Write the wanted rows; how many. There is room for one more, so that no branch can be mispredicted."""
     number = 0
     if wanted.size <= 64:
@@ -35,9 +36,9 @@ def _fill(codes: Codes, wanted: Flags, rows: Ints) -> int:
     return number
 
 
-def places_of(codes: Codes, wanted: Flags) -> Ints:
-    """The rows whose code is wanted, in order."""
-    rows = np.empty(codes.size + 1, np.int64)
+def places_of(codes: Codes, wanted: Flags) -> Numbers:
+    """The rows whose code is wanted, in order; 32 bits are enough for the rows of a table in memory."""
+    rows = np.empty(codes.size + 1, np.int32)
     return rows[: _fill(codes, wanted, rows)]
 
 
@@ -46,6 +47,15 @@ def count_codes(codes: Codes, numbers: Ints) -> None:
     """Count the rows of each code."""
     for row in range(codes.size):
         numbers[codes[row]] += 1
+
+
+@compiled
+def least_and_greatest(numbers: Ints) -> tuple[int, int]:
+    """Of numbers, of which there are some."""
+    least = greatest = numbers[0]
+    for place in range(numbers.size):
+        least, greatest = min(least, numbers[place]), max(greatest, numbers[place])
+    return least, greatest
 
 
 @compiled

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kleene.engine.intake.row_types import RowTypes, row_types
 from kleene.engine.intake.strings import StringPool, string_codes
-from kleene.engine.state.event_rows import AnyRows
+from kleene.engine.state.event_rows import AnyRows, EventRows
 from kleene.engine.state.memory import empty
 from kleene.frames.arrow import as_integers, nanoseconds_a_step, value_type
 from kleene.frames.numbers import to_numpy
@@ -66,18 +66,29 @@ class ColumnStore:
         """
         columns = column_layout(table.schema, names)
         size = table.num_rows
-        ints = empty((sum(column.type in AS_INTEGERS for column in columns.values()) + spare[0], size), np.int64)
+        integers = [name for name, column in columns.items() if column.type in AS_INTEGERS]
+        own = _own_integers(table, integers) if not spare[0] else None
+        ints = empty((len(integers) + spare[0], size), np.int64) if own is None else own.reshape(1, size)
         reals = empty((sum(column.type is ValueType.FLOAT for column in columns.values()), size), np.float64)
         states = empty((len(columns) + spare[1], size), np.uint8)
         states[:] = VALUE
         types = row_types(table, schema) if types is None else types
         for name, column in columns.items():
+            if own is not None and name == integers[0]:
+                continue
             if name in table.column_names:
                 _fill(table.column(name), column, name, ints, reals, states[column.index], strings)
             else:
                 states[column.index] = NULL
         _mark_missing(states, columns, types, schema)
         return ColumnStore(columns, EventColumns(ints, reals, states), types)
+
+
+def _own_integers(table: AnyRows, names: Sequence[str]) -> Ints | None:
+    """The values of the only column of integers as they stand, where they need no copy."""
+    if len(names) != 1 or not isinstance(table, EventRows) or names[0] not in table.column_names:
+        return None
+    return table.integers(names[0])
 
 
 def no_events(columns: Mapping[str, Column]) -> EventColumns:

@@ -21,6 +21,7 @@ from kleene.engine.state.growing import with_room
 from kleene.engine.state.memory import empty, shared_zeros
 from kleene.engine.state.store import EventBatch, EventStore, taken
 from kleene.kernels.expression import Ints
+from kleene.kernels.gathering import Rows
 from kleene.kernels.keys import COUNTED, count_positions
 from kleene.kernels.scanning import places_of
 from kleene.pattern.query import BoundQuery
@@ -109,7 +110,7 @@ class Intake:
             numbers = self._since(step, store, numbers)
         return _Placed(EventRows(table, rows), types, order, numbers)
 
-    def _useful(self, types: RowTypes) -> tuple[Ints | None, RowTypes]:
+    def _useful(self, types: RowTypes) -> tuple[Rows | None, RowTypes]:
         """The places of events that some component could use, None where all are, and the types of these."""
         places = places_of(types.codes, types.which(frozenset(self._query.types).__contains__))
         return (None, types) if len(places) == types.size else (places, types.take(places))

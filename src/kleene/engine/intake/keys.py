@@ -19,6 +19,7 @@ from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import KnownKeys, intern
 from kleene.kernels.opcodes import VALUE
+from kleene.kernels.scanning import least_and_greatest
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int32]
@@ -110,7 +111,7 @@ class Interner:
     def _begin_table(self, values: Ints) -> None:
         """Make the table for the range of the first values, if it is small; those outside of it are looked up."""
         self._addresses = False
-        lowest, highest = int(values.min()), int(values.max())
+        lowest, highest = least_and_greatest(values)
         if highest - lowest < max(_SMALL_RANGE, 2 * len(values)):
             self._near, self._lowest = np.full(highest - lowest + 1, -1, np.int32), lowest
             self._reserve(min(highest - lowest + 1, len(values)))

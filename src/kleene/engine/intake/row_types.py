@@ -17,7 +17,7 @@ from kleene.engine.state.taking import in_one_piece
 from kleene.frames.arrow import python_values
 from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Ints
-from kleene.kernels.gathering import gather
+from kleene.kernels.gathering import Rows, gather
 from kleene.kernels.opcodes import VALUE
 from kleene.kernels.scanning import Codes, count_codes
 from kleene.pattern.schema import Schema
@@ -70,7 +70,7 @@ class RowTypes:
         gather(by_type, self.codes, numbers)
         return numbers
 
-    def take(self, places: Ints) -> RowTypes:
+    def take(self, places: Rows) -> RowTypes:
         codes = empty(len(places), np.int32)
         gather(self.codes, places, codes)
         return RowTypes(self.names, _frozen(codes))

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.state.event_rows import AnyRows, EventRows
+from kleene.engine.state.memory import shared_range
 from kleene.frames.arrow import as_integers, python_values
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.rows import BadRow, why_bad
 from kleene.kernels.expression import Ints
+from kleene.kernels.gathering import Rows
 from kleene.kernels.scanning import SHUFFLED, STRICT, how_ends_follow
 from kleene.pattern.schema import Schema
 
@@ -41,15 +43,15 @@ class Order:
             return len(self.end)
         return int(self.step[-1]) + 1
 
-    def of(self, places: Ints | None) -> tuple[Ints | None, dict[str, Ints]]:
+    def of(self, places: Rows | None) -> tuple[Rows | None, dict[str, Ints]]:
         """The rows and the times of some events, given by their places in the order; None: of all events."""
         if places is None:
             rows, start, end = self.rows, self.start, self.end
-            step = np.arange(len(self.end), dtype=np.int64) if self.step is None else self.step
+            step = shared_range(len(self.end)) if self.step is None else self.step
         else:
             rows, end = places if self.rows is None else self.rows[places], self.end[places]
             start = end if self.start is self.end else self.start[places]
-            step = places if self.step is None else self.step[places]
+            step = places.astype(np.int64) if self.step is None else self.step[places]
         left, right = (step, step) if start is end else self._bounds(start, end, step)
         return rows, {"start": start, "end": end, "step": step, "left": left, "right": right}
 

@@ -126,7 +126,8 @@ def used_hashes(query: BoundQuery, table: EventRows, steps: Ints, matches: Match
         first, last = np.searchsorted(steps, used), np.searchsorted(steps, used, side="right")
         sizes = last - first
         wanted = np.repeat(last - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
-    hashes = np.zeros(size, np.uint64)
+    # Those of other events are never read.
+    hashes = empty(size, np.uint64)
     hashes[wanted] = event_hashes(query, table.take(wanted), steps[wanted])
     return hashes
 

@@ -39,6 +39,8 @@ def columns_returned(query: BoundQuery) -> list[str]:
 
 def check_returns(query: BoundQuery, columns: pa.Schema) -> None:
     """`NotCompilable` when a column of RETURN has no program on events with these columns."""
+    if query.returns is None:
+        return
     layout = layout_of(_computed(query), column_layout(columns, columns_returned(query)))
     compile_aggregates(layout)
     for value in _computed(query):

@@ -27,7 +27,7 @@ _SHORT = 1 << 12
 class EventRows:
     """Some rows of a table, in an order of their own; row n is that of event n."""
 
-    def __init__(self, table: pa.Table, places: Ints | None = None, whole: dict[str, pa.Array] | None = None) -> None:
+    def __init__(self, table: pa.Table, places: Rows | None = None, whole: dict[str, pa.Array] | None = None) -> None:
         """All rows of a table, or some.
 
         places   [event]: its row in the table; None: each row is an event, as it stands
@@ -78,7 +78,7 @@ class EventRows:
         numbers: Ints = np.frombuffer(column.buffers()[1], np.int64)
         return numbers if numbers.flags.writeable else None
 
-    def take(self, places: Ints) -> EventRows:
+    def take(self, places: Rows) -> EventRows:
         """Those at these places."""
         return EventRows(self.base, places if self.places is None else self.places[places], self._whole)
 
@@ -143,7 +143,7 @@ class EventRows:
         """The places in 32 bits, which are enough for the rows of a table in memory."""
         if self._narrow is None:
             assert self.places is not None, "all rows have no places"
-            self._narrow = self.places.astype(np.int32)
+            self._narrow = self.places.astype(np.int32, copy=False)
         return self._narrow
 
     def _column(self, name: str) -> pa.Array:

@@ -15,6 +15,9 @@ import pyarrow as pa
 T = TypeVar("T", bound=np.generic)
 # As many zeros as were asked for at once.
 _ZEROS = np.zeros(0, np.int64)
+# Likewise of numbers; at most so many, since they take memory as long as the process runs.
+_RANGE = np.arange(0, dtype=np.int64)
+_MOST_SHARED = 1 << 20
 
 
 def empty(shape: int | tuple[int, ...], kind: type[T]) -> npt.NDArray[T]:
@@ -32,6 +35,17 @@ def shared_zeros(size: int) -> npt.NDArray[np.int64]:
     if size > len(zeros):
         zeros = _ZEROS = np.zeros(max(size, 2 * len(zeros)), np.int64)
     return zeros[:size]
+
+
+def shared_range(size: int) -> npt.NDArray[np.int64]:
+    """The numbers from 0 on, which others have as well, unless they are many: nobody may write to them."""
+    global _RANGE
+    if size > _MOST_SHARED:
+        return np.arange(size, dtype=np.int64)
+    numbers = _RANGE
+    if size > len(numbers):
+        numbers = _RANGE = np.arange(max(size, 2 * len(numbers)), dtype=np.int64)
+    return numbers[:size]
 
 
 def are_shared_zeros(array: npt.NDArray[np.int64]) -> bool:
