@@ -208,7 +208,8 @@ def adaptation(effort: Effort) -> list[Finding]:
             "the adaptive plan is nearly as good as the best fixed plan in each of the three phases",
             "; ".join(verdict.text.partition("; goal")[0] for verdict in verdicts),
             all(verdict.met for verdict in verdicts),
-            "at most 10 % behind counts as nearly as good",
+            "at most 10 % behind counts as nearly as good; beside the best fixed plan, "
+            + "; ".join(verdict.profile for verdict in verdicts),
         )
     ]
 
