@@ -168,3 +168,22 @@ def test_shipped_kernels_that_do_not_fit_are_as_good_as_absent(shipping: Path, t
         file.write_text(file.read_text() + "\n# another version\n")
     made = answer(shipping, tmp_path, **more)
     assert (made["kept"], made["compiled"]) == (False, ["identity.mixed", "identity.mix"])
+
+
+@pytest.mark.parametrize("has_wide", [True, False])
+def test_wider_processors_have_kernels_of_their_own_where_these_pay(
+    monkeypatch: pytest.MonkeyPatch, *, has_wide: bool
+) -> None:
+    usual, wide = shipped.baseline(), shipped.wider()
+    if usual is None or wide is None or not warming.all_shipped():
+        pytest.skip("no kernels are shipped for wider processors of this kind")
+    features = dict.fromkeys(wide.features if has_wide else usual.features, True)
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: features)
+    fitting = shipped.fitting.__wrapped__
+    assert fitting("kleene.kernels.identity") == ((wide, usual) if has_wide else (usual,))
+    assert fitting("kleene.kernels.sequence") == (usual,)
+    (index,) = shipped.FOLDER.glob("identity.ids_of_singles-*.nbi")
+    with index.open("rb") as file:
+        assert pickle.load(file) == numba.__version__
+        _, kept = pickle.load(file)
+    assert {magic[1] for _, magic, _ in kept} == {usual.processor, wide.processor}

@@ -140,6 +140,11 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """Whether the kernel is kept, for whatever arguments."""
         return _holds_some(self._cache_file, self._py_func) or _ships_some(self._py_func)
 
+    @property
+    def signatures(self) -> set[Any]:
+        """The kinds of arguments for which it is kept, compiled for whatever processor."""
+        return {signature for signature, *_ in self._cache_file._load_index()}
+
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return _key(self._py_func, sig, codegen.magic_tuple())
 
@@ -187,14 +192,14 @@ def _shipped_files(function: Any) -> _KernelFiles:
 
 def _load_shipped(function: Any, sig: Any, target_context: Any) -> Any:
     """A kernel that came with the wheel; None where none did, or where it is not for this processor."""
-    baseline = shipped.usable()
-    if baseline is None:
-        return None
-    try:
-        payload = _shipped_files(function).load(_key(function, sig, baseline.magic))
-    except OSError:
-        return None
-    return None if payload is None else _rebuilt(target_context, payload)
+    for baseline in shipped.fitting(function.__module__):
+        try:
+            payload = _shipped_files(function).load(_key(function, sig, baseline.magic))
+        except OSError:
+            return None
+        if payload is not None:
+            return _rebuilt(target_context, payload)
+    return None
 
 
 def _ships_some(function: Any) -> bool:

@@ -41,13 +41,27 @@ _BASELINES = {
     ),
     "aarch64": Baseline("generic", frozenset({"neon"})),
 }
+_V4 = "avx512bw avx512cd avx512dq avx512f avx512vl"
+# Kernels of these modules are shipped for wider processors as well (since 2017): they multiply integers of 64 bits,
+# several of which are one instruction there and a dozen without it.
+WIDE_MODULES = frozenset({"kleene.kernels.identity"})
+_WIDER = {"x86_64": Baseline("x86-64-v4", _BASELINES["x86_64"].features | frozenset(_V4.split()))}
 _NAMES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def baseline() -> Baseline | None:
     """That of this kind of machine; None where nothing is shipped for it."""
+    return _BASELINES.get(_machine())
+
+
+def wider() -> Baseline | None:
+    """That of wider processors of this kind; None where there are none."""
+    return _WIDER.get(_machine())
+
+
+def _machine() -> str:
     machine = platform.machine().lower()
-    return _BASELINES.get(_NAMES.get(machine, machine))
+    return _NAMES.get(machine, machine)
 
 
 @cache
@@ -57,5 +71,18 @@ def usable() -> Baseline | None:
     refused = os.environ.get(VARIABLE) == "0" or config.CPU_NAME is not None
     if known is None or refused or not FOLDER.is_dir():
         return None
+    return known if _has(known) else None
+
+
+@cache
+def fitting(module: str) -> tuple[Baseline, ...]:
+    """The baselines of shipped kernels of a module that this processor can run, the better one first."""
+    usual, wide = usable(), wider()
+    if usual is None:
+        return ()
+    return (wide, usual) if wide is not None and module in WIDE_MODULES and _has(wide) else (usual,)
+
+
+def _has(baseline: Baseline) -> bool:
     has = llvm.get_host_cpu_features()
-    return known if all(has.get(feature, False) for feature in known.features) else None
+    return all(has.get(feature, False) for feature in baseline.features)
