@@ -6,16 +6,13 @@ that a process would stay twice as large as its queries are; pages that the syst
 
 from __future__ import annotations
 
-import ctypes
 import mmap
-import sys
 from contextlib import suppress
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 # Smaller arrays are not worth pages of their own.
 _LARGE = 1 << 20
@@ -44,15 +41,6 @@ def with_some_room(array: Any, needed: int, fill: int = 0) -> Any:
     longer = lasting((max(needed, len(array) + (len(array) >> 2)), *array.shape[1:]), array.dtype, fill)
     longer[: len(array)] = array
     return longer
-
-
-def give_back() -> None:
-    """Give freed memory back to the system: what was computed while many queries came or went is no longer needed."""
-    pa.default_memory_pool().release_unused()
-    # Of the GNU C library, which keeps up to 64 MB otherwise; others have no such function.
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
 
 
 def taken(array: Any, rows: Any) -> Any:

@@ -23,7 +23,6 @@ from kleene.engine.query_sets.access_paths import AccessPaths, EventSample
 from kleene.engine.query_sets.compiling import CompiledNode, Parameters, SharedCompiler
 from kleene.engine.query_sets.graph import QueryNodes, ShapedTemplate, moved_nodes
 from kleene.engine.query_sets.intake import SharedIntake, compared_by_class
-from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.line_results import line_lists, line_rows
 from kleene.engine.query_sets.results import SharedFound, match_rows, query_lists
 from kleene.engine.query_sets.row_results import row_lists, row_rows
@@ -31,6 +30,7 @@ from kleene.engine.query_sets.run import SharedRun
 from kleene.engine.query_sets.stored import ALWAYS_THERE, StoredQueries
 from kleene.engine.query_sets.template_rows import QueryFacts, RowMatches, RowQueries
 from kleene.engine.readiness import HasAlternatives, uncompiled_if_few
+from kleene.engine.state.memory import give_back
 from kleene.engine.streams.cells import CellValues
 from kleene.engine.streams.compiling import EventLayout
 from kleene.engine.streams.engine import check_bounded as check_bounded_stream

@@ -5,6 +5,8 @@ The first write to a new page costs more than the data written to it.
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from math import prod
 from typing import TypeVar
 
@@ -26,6 +28,15 @@ def empty(shape: int | tuple[int, ...], kind: type[T]) -> npt.NDArray[T]:
     if not size:
         return np.empty(shape, kind)
     return np.frombuffer(pa.allocate_buffer(size * np.dtype(kind).itemsize), kind).reshape(shape)
+
+
+def give_back() -> None:
+    """Give freed memory back to the system, where what was computed is no longer needed."""
+    pa.default_memory_pool().release_unused()
+    # Of the GNU C library, which keeps up to 64 MB otherwise; others have no such function.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def shared_zeros(size: int) -> npt.NDArray[np.int64]:

@@ -10,6 +10,7 @@ after it has worked.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kleene.engine.state.memory import give_back
 from kleene.spark.packing import from_bytes
 from kleene.spark.slot import SlotGroup, TaskContext, named
 from kleene.spark.streaming.event_time import Pace
@@ -179,8 +181,9 @@ class LiveSlots:
         with self._changing:
             self._endings[stream] += 1
             self._forget_where(lambda held: held.stream == stream)
-        # Arrow keeps what it was given back for the next table, which may never come.
-        pa.default_memory_pool().release_unused()
+        # Slots and their engines refer to each other, and what is freed is kept for a next table that may never come.
+        gc.collect()
+        give_back()
 
     def forget_unused(self) -> None:
         oldest = time.monotonic() - UNUSED_SECONDS
