@@ -40,7 +40,7 @@ class LineWeights:
 
 
 # The weights that `make bench-trees` measured, in the units of `cost.CALIBRATED`; those of runs are rough.
-CALIBRATED_LINES = LineWeights(event=6.0, visit=2.7, offer=3.0, run=6.0, predicate=0.4, output=6.0)
+CALIBRATED_LINES = LineWeights(event=6.0, visit=2.7, offer=5.0, run=10.0, predicate=0.4, output=6.0)
 
 
 def cost_of_line(
