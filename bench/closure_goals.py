@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 
 import pyarrow as pa
 
@@ -83,7 +84,12 @@ class Closure:
 
     @property
     def times(self) -> float:
-        """COMPRESSED by verbose."""
+        """COMPRESSED by verbose, by medians of processor time: memory for what is written out is part of its price."""
+        return median(self.compressed.processor_seconds) / median(self.verbose.processor_seconds)
+
+    @property
+    def least_times(self) -> float:
+        """The same where memory is found again: by the least times."""
         return self.compressed.processor / self.verbose.processor
 
     @property
@@ -94,7 +100,7 @@ class Closure:
         size = self.table.num_rows
         rates = f"{_rate(self.compressed, size):12.2f}{_rate(self.verbose, size):10.2f}"
         counted = f"{_rate(self.counted, self.stream.num_rows):10.2f}"
-        by_verbose = f"{self.times:8.2f}{self.sizes:8.3f}"
+        by_verbose = f"{self.times:8.2f}{self.least_times:8.2f}{self.sizes:8.3f}"
         return f"{self.name:8}{counted}{size:12,}{self.matches:10,}{rates}{self.reference_rate:17.1f}{by_verbose}"
 
 
@@ -103,7 +109,7 @@ def closures(events: int) -> list[Verdict]:
     print(f"\nW3: {events:,} events counted, fewer written out; window 500 EVENTS, million events/s of the processor")
     print(
         f"{'':8}{'counted':>10}{'of events':>12}{'matches':>10}{'compressed':>12}{'verbose':>10}   M references/s"
-        f"   time and bytes, compressed ÷ verbose"
+        f"   compressed ÷ verbose: median and least time, bytes"
     )
     measured = []
     for predicate in PREDICATES:
@@ -136,9 +142,11 @@ def _compressed_pays(measured: list[Closure]) -> Verdict:
     """COMPRESSED against verbose output where matches share events: the paper's reason to have it (§4.2)."""
     sharing = [closure for closure in measured if closure.shares]
     slowest, largest = max(sharing, key=lambda one: one.times), max(sharing, key=lambda one: one.sizes)
+    least = max(sharing, key=lambda one: one.least_times)
     text = (
-        f"COMPRESSED takes at most {slowest.times:.2f} of the time ({slowest.name}) and {largest.sizes:.3f} of the "
-        f"bytes ({largest.name}) of verbose output, of {len(sharing)} settings whose matches share events; goal below 1"
+        f"COMPRESSED takes at most {slowest.times:.2f} of the time ({slowest.name}; by the least times "
+        f"{least.least_times:.2f}, {least.name}) and {largest.sizes:.3f} of the bytes ({largest.name}) of verbose "
+        f"output, of {len(sharing)} settings whose matches share events; goal below 1"
     )
     return Verdict("G3", slowest.times < 1 and largest.sizes < 1, text)
 
