@@ -121,6 +121,7 @@ MUTATIONS = (
         "(known[places] == keys) & (keys >= 0), places, -1",
         "(known[places] == keys), places, 0",
         ("PATTERN A a ; !(B b ; C c) ; A d WHERE [id]", "negated_pairs"),
+        first=160,
     ),
 )
 

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 from kleene.kernels.copies import KernelCompiler
+from kleene.kernels.jit import highest_bit
 from kleene.kernels.kernel_cache import sources
 
 
@@ -44,3 +45,9 @@ def test_a_variable_that_a_loop_goes_on_with_keeps_its_former_value_until_then()
     following = np.array([-1, 0, 1, 2], np.int32)
     assert numba.njit(_turned, pipeline_class=KernelCompiler)(following, np.int32(3)) == 0
     assert following.tolist() == [1, 2, 3, -1]
+
+
+def test_the_highest_bit_is_the_same_compiled_and_plain() -> None:
+    compiled = numba.njit(lambda bits: highest_bit(bits))
+    for bits in (1, 2, 3, 5, 2**31, 2**32 - 1, 2**62, 2**62 + 1, 2**63 - 1):
+        assert compiled(bits) == highest_bit(bits) == bits.bit_length() - 1

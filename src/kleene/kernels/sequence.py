@@ -188,7 +188,7 @@ def _gather_candidates(
 ) -> int:
     """Put the events together that the window leaves at each place before a last event; the number of sequences."""
     end, moment = time.ends[number], time.steps[number]
-    inner, last = candidates.sizes.size - 1, candidates.events.shape[1] - CHUNK - 1
+    inner, newest = candidates.sizes.size - 1, candidates.events.shape[1] - CHUNK - 1
     instance, total = np.int64(recent), np.int64(0)
     # How many events of the next place are candidates, and the rank of the newest of these.
     size, rank = np.int64(0), np.int64(0)
@@ -206,7 +206,7 @@ def _gather_candidates(
                     instance = np.int64(stacks.instances[instance, BELOW])
                     continue
                 rank, before = np.int64(stacks.instances[instance, RANK]), np.int64(stacks.instances[instance, RECENT])
-            at = size if place == 0 else last - size
+            at = size if place == 0 else newest - size
             candidates.events[place, at] = event
             if place < inner:
                 later = min(highest - stacks.instances[instance, AHEAD], followers)
@@ -214,7 +214,7 @@ def _gather_candidates(
                 if place + 1 == inner:
                     total += later
                 elif later:
-                    total += candidates.ways[place + 1, last + 1 - later]
+                    total += candidates.ways[place + 1, newest + 1 - later]
                 candidates.ways[place, at] = total
             size += 1
             instance = np.int64(stacks.instances[instance, BELOW])
@@ -270,7 +270,7 @@ def _write_runs(written: int, candidates: Candidates, out: Sequences) -> None:
     Those of the last place before it are written as a run: those that follow the event that was chosen before them.
     """
     events, later, at = candidates.events, candidates.later, candidates.at
-    inner, last = len(events) - 1, events.shape[1] - CHUNK - 1
+    inner, newest = len(events) - 1, events.shape[1] - CHUNK - 1
     place = 0
     at[0] = -1
     while place >= 0:
@@ -279,16 +279,16 @@ def _write_runs(written: int, candidates: Candidates, out: Sequences) -> None:
         if at[place] == (candidates.sizes[0] if place == 0 else -1):
             place -= 1
             continue
-        run = later[place, at[place] if place == 0 else last - at[place]]
+        run = later[place, at[place] if place == 0 else newest - at[place]]
         if place + 1 < inner:
             place += 1
             at[place] = run
             continue
-        first = last + 1 - run
+        first = newest + 1 - run
         for along in range(0, run, CHUNK):
             _copy_chunk(events, inner, first + along, out.events, written + along)
         for each in range(inner):
-            event = events[each, at[each] if each == 0 else last - at[each]]
+            event = events[each, at[each] if each == 0 else newest - at[each]]
             for along in range(written, written + run, CHUNK):
                 for more in range(CHUNK):
                     out.events[each, along + more] = event
