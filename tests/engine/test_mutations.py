@@ -162,8 +162,8 @@ MUTATIONS = (
     Mutation(
         "kernels/sequence.py",
         "the most recent instance of the place before is forgotten",
-        "stacks.recent[instance] = recent",
-        "stacks.recent[instance] = stacks.below[recent] if recent >= 0 else recent",
+        "stacks.top[key, place, NEWEST], recent",
+        "stacks.top[key, place, NEWEST], stacks.instances[recent, BELOW] if recent >= 0 else recent",
         ("sequence",),
     ),
     Mutation(
@@ -177,17 +177,17 @@ MUTATIONS = (
     Mutation(
         "kernels/sequence.py",
         "a last event pairs with simultaneous ones",
-        "time.steps[event] < time.steps[number]",
-        "time.steps[event] <= time.steps[number]",
+        "if time.steps[event] >= moment:",
+        "if time.steps[event] > moment:",
         ("ties",),
     ),
     Mutation(
         "kernels/sequence.py",
         "sequences without conditions pair simultaneous events",
-        "run]] > moment",
-        "run]] >= moment",
+        "stacks.instances[before, AHEAD] += 1",
+        "stacks.instances[before, AHEAD] += 0",
         ("ties",),
-        first=150,
+        first=240,
     ),
     Mutation(
         "kernels/paths.py",
