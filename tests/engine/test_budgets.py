@@ -298,3 +298,13 @@ def test_more_matches_than_sixty_four_bits_hold_are_counted_exactly() -> None:
     engine.process(table)
     assert words(engine.finish().matches)[0] == "a299 b300"
     assert engine.statistics.dropped == 2**300 - 1 - engine.statistics.matches
+
+
+def test_more_sequences_than_64_bits_count_are_too_many() -> None:
+    """Sixteen events at each of sixteen places before the last one: 2 ** 64 sequences, whose number would be 0."""
+    types = [f"T{place}" for place in range(17)]
+    kinds = [kind for kind in types[:-1] for _ in range(16)] + types[-1:]
+    table = pa.table({"type": kinds, "ts": list(range(len(kinds)))})
+    text = f"PATTERN SEQ({', '.join(f'{kind} v{kind}' for kind in types)}) WITHIN 1000"
+    with pytest.raises(BudgetExceeded, match="more than 1,000,000 matches end with one event, at 256"):
+        kleene.match(table, text)

@@ -71,6 +71,8 @@ class Sequences(NamedTuple):
     cursor: Numbers  # [place]: the instance that is bound there in the sequence under construction
 
 
+# More sequences of one event are not told apart: there is no room for them, and sums of their numbers have 64 bits.
+MOST_COUNTED = np.int64(1 << 61)
 # Numbers of events are written so many at a time, the last ones over what nobody reads, or what is written later.
 CHUNK = 4
 
@@ -214,7 +216,7 @@ def _gather_candidates(
                 if place + 1 == inner:
                     total += later
                 elif later:
-                    total += candidates.ways[place + 1, newest + 1 - later]
+                    total = min(total + candidates.ways[place + 1, newest + 1 - later], MOST_COUNTED)
                 candidates.ways[place, at] = total
             size += 1
             instance = np.int64(stacks.instances[instance, BELOW])
