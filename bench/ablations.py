@@ -109,7 +109,8 @@ def many_runs(events: int) -> None:
         table = stock(size)
         timing = alternate({name: partial(count, table, text, settings)})[name]
         engine = Engine(bound(table, text), settings)
-        runs = engine.process(table, size).statistics.runs
+        engine.process(table, size)
+        runs = engine.statistics.runs
         steps = f"{runs * timing.rate(size):10.1f} M run-steps/s" if runs else ""
         print(f"  {name:8}{size:10,} events{timing.rate(size):10.3f} M events/s{runs:8,} live runs{steps}", flush=True)
 

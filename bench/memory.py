@@ -48,7 +48,7 @@ def stream(name: str, batches: int) -> dict[str, Any]:
     for number in range(batches):
         made = engine.process(make(number), (number + 1) * BATCH)
         matches += made.statistics.matches
-        held = max(held, made.statistics.state_bytes)
+        held = max(held, engine.nbytes)
     matches += engine.finish().statistics.matches
     return {"peak": peak_bytes(), "matches": matches, "state": held}
 

@@ -54,8 +54,8 @@ with open("/proc/self/clear_refs", "w") as clear:
     clear.write("5")
 running, told, peaks = engine(), [], {}
 for at in range(0, int(sys.argv[2]), size):
-    held = running.process(batch(at), at + size).statistics.state_bytes
-    told.append((held, memory("VmRSS") - before))
+    running.process(batch(at), at + size)
+    told.append((running.nbytes, memory("VmRSS") - before))
     peaks[at + size] = memory("VmHWM")
 print(json.dumps({"peaks": peaks, "told": told, "batch": batch(0).nbytes}))
 """

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kleene.composition.query_graph import Part
 from kleene.engine.output.outputs import EngineOutputs
-from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.engine.state.statistics import Alive
 from kleene.kernels.expression import Ints
 from kleene.plan.any_plan import AnyPlan
 
@@ -73,8 +73,8 @@ class QueryRunner(Protocol):
         """The bytes held in memory now."""
 
     @property
-    def statistics(self) -> RunCounts:
-        """Everything counted so far."""
+    def dropped(self) -> int:
+        """How many matches and partial matches over a budget were dropped so far."""
 
     @property
     def counts(self) -> Ints | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from kleene.composition.query_graph import Part, QueryNode
 from kleene.engine.any_engine import engine_for
 from kleene.engine.output.outputs import EngineOutputs
-from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.engine.state.statistics import Alive
 from kleene.engine.streams.engine import StreamEngine
 from kleene.kernels.expression import Ints
 from kleene.plan.any_plan import AnyPlan
@@ -64,8 +64,8 @@ class EngineRun:
         return self._engine.nbytes
 
     @property
-    def statistics(self) -> RunCounts:
-        return self._engine.statistics
+    def dropped(self) -> int:
+        return self._engine.dropped
 
     @property
     def counts(self) -> Ints | None:

@@ -209,7 +209,7 @@ class GraphRun:
     @property
     def dropped(self) -> dict[int, int]:
         """By query: the matches and partial matches over a budget that were dropped."""
-        return {run.node.number: run.runner.statistics.dropped for run in self.runs}
+        return {run.node.number: run.runner.dropped for run in self.runs}
 
     def snapshots(self) -> Iterator[tuple[int, bytes]]:
         """The snapshots of all queries, from which another process can continue."""

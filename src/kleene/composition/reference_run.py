@@ -19,7 +19,7 @@ from kleene.composition.query_graph import Part, QueryNode, decides_late
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.state.sizes import row_bytes
 from kleene.engine.state.state_contract import check_events
-from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.engine.state.statistics import Alive, BatchCounts
 from kleene.errors import BadSnapshot, NotOnStreams
 from kleene.frames.arrow import as_integers, fitted
 from kleene.frames.kept_tables import read_table
@@ -95,7 +95,7 @@ class ReferenceRun:
             timeouts = self._fresh(timeouts, "closed", before, watermark, late=False)
         if watermark is not None:
             self._forget(watermark)
-        return EngineOutputs(matches, timeouts, bad=bad, statistics=RunCounts(matches=matches.num_rows))
+        return EngineOutputs(matches, timeouts, bad=bad, statistics=BatchCounts(matches=matches.num_rows))
 
     def _fresh(self, rows: pa.Table, moment: str, before: int | None, watermark: int | None, *, late: bool) -> pa.Table:
         """The rows that are certain at this watermark, and were not at the one before."""
@@ -166,9 +166,8 @@ class ReferenceRun:
         return sum(row_bytes(rows) for _, rows in self._parts)
 
     @property
-    def statistics(self) -> RunCounts:
-        """The evaluator drops nothing, and counts nothing else."""
-        return RunCounts()
+    def dropped(self) -> int:
+        return 0
 
     # State
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from kleene.engine.intake.arrivals import Arrivals
 from kleene.engine.intake.timeline import integers
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.state.budget import Accounts
-from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.engine.state.statistics import Alive, BatchCounts, RunCounts
 from kleene.errors import BudgetExceeded
 from kleene.frames.numbers import to_arrow
 from kleene.frames.rows import BadRow
@@ -30,7 +30,7 @@ class AlgebraEngine(ABC):
         self.settings = settings or Settings()
         self._accounts = Accounts(self.settings.budget)
         self._arrivals = Arrivals(schema)
-        self._total = RunCounts()
+        self._total = BatchCounts()
 
     # What each engine does its own way
 
@@ -74,7 +74,7 @@ class AlgebraEngine(ABC):
             self.check_bounded()
         bad, late = self._add(batch)
         matches, relevant = (None, 0) if watermark is None else self._match(watermark)
-        counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows, relevant=relevant)
+        counted = BatchCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows, relevant=relevant)
         return self._reported(EngineOutputs(matches, bad=bad, late=late), counted)
 
     def finish(self, batch: pa.Table | None = None, *, threads: int = 1) -> EngineOutputs:
@@ -84,7 +84,7 @@ class AlgebraEngine(ABC):
         """
         bad, late = ([], None) if batch is None else self._add(batch)
         matches, relevant = self._match(None)
-        counted = RunCounts(relevant=relevant)
+        counted = BatchCounts(relevant=relevant)
         if batch is not None and late is not None:
             counted = replace(counted, rows=batch.num_rows, bad=len(bad), late=late.num_rows)
         return self._reported(EngineOutputs(matches, bad=bad, late=late), counted)
@@ -154,20 +154,26 @@ class AlgebraEngine(ABC):
         return Alive(events, self._runs, self.state_bytes) if events or self._runs else Alive()
 
     @property
-    def statistics(self) -> RunCounts:
-        """The counts of all batches so far."""
-        return self._total
+    def dropped(self) -> int:
+        """How many matches and partial matches over a budget were dropped so far."""
+        return self._total.dropped
 
-    def _reported(self, outputs: EngineOutputs, counted: RunCounts) -> EngineOutputs:
+    @property
+    def statistics(self) -> RunCounts:
+        """The counts of all batches so far, and what is held now."""
         waiting = self._arrivals.waiting
-        now = replace(
-            counted,
-            matches=0 if outputs.matches is None else outputs.matches.num_rows,
+        return RunCounts(
+            **asdict(self._total),
             waiting=0 if waiting is None else waiting.num_rows,
             runs=self._runs,
             state_bytes=self.nbytes,
+        )
+
+    def _reported(self, outputs: EngineOutputs, counted: BatchCounts) -> EngineOutputs:
+        now = replace(
+            counted,
+            matches=0 if outputs.matches is None else outputs.matches.num_rows,
             dropped=self._accounts.dropped - self._total.dropped,
         )
-        added = ("rows", "bad", "late", "relevant", "matches", "dropped")
-        self._total = replace(now, **{name: getattr(self._total, name) + getattr(now, name) for name in added})
+        self._total += now
         return replace(outputs, statistics=now)

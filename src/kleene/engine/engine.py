@@ -7,7 +7,7 @@ are built from them, and rebuilt from them when most of the store is no longer n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from kleene.engine.slices import Slice, by_end, side_by_side, slices_of, slices_
 from kleene.engine.state import snapshots
 from kleene.engine.state.budget import Accounts
 from kleene.engine.state.state_contract import check_state
-from kleene.engine.state.statistics import Alive, RunCounts
+from kleene.engine.state.statistics import Alive, BatchCounts, RunCounts
 from kleene.errors import BadSnapshot, UnboundedState, UnknownKind
 from kleene.lang.tree import OutputMode
 from kleene.optimize.planner import plan_query
@@ -60,7 +60,7 @@ class Engine:
         self._arrivals = Arrivals(query.schema)
         self._state: EngineState | None = None
         self._step = 0
-        self._total = RunCounts()
+        self._total = BatchCounts()
 
     @property
     def plan(self) -> Plan:
@@ -111,7 +111,7 @@ class Engine:
             check_bounded(self.query, has_negated_end=self.plan.has_negated_end)
         bad, late = self._arrivals.add(batch)
         outputs = self._match(watermark) if watermark is not None else EngineOutputs()
-        counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
+        counted = BatchCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
         return self._reported(replace(outputs, bad=bad, late=late), counted)
 
     def replay(self, batch: pa.Table, watermark: int | None, *, gives: bool = False) -> EngineOutputs:
@@ -185,46 +185,46 @@ class Engine:
         threads   how many cores may be used for a batch that is the only one; outputs do not depend on it
         """
         if batch is None:
-            return self._reported(self._match(None), RunCounts())
+            return self._reported(self._match(None), BatchCounts())
         bad, late = self._arrivals.add(batch)
-        counted = RunCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
+        counted = BatchCounts(rows=batch.num_rows, bad=len(bad), late=late.num_rows)
         outputs = self._match_in_slices(threads) if threads > 1 and self._state is None else None
         return self._reported(replace(outputs or self._match(None), bad=bad, late=late), counted)
 
     @property
+    def dropped(self) -> int:
+        """How many matches and partial matches over a budget were dropped so far."""
+        return self._total.dropped
+
+    @property
     def statistics(self) -> RunCounts:
-        """The counts of all batches so far."""
-        return self._total
+        """The counts of all batches so far, and what is held now."""
+        state, waiting = self._state, self._arrivals.waiting
+        return RunCounts(
+            **asdict(self._total),
+            waiting=0 if waiting is None else waiting.num_rows,
+            events=0 if state is None else state.store.size,
+            runs=0 if state is None else sum(executor.runs for executor in state.executors),
+            state_bytes=self.nbytes,
+            components=() if state is None else tuple(executor.counts() for executor in state.executors),
+        )
 
     @property
     def nbytes(self) -> int:
         """The bytes that it holds in memory now."""
         return self._arrivals.nbytes + (0 if self._state is None else self._state.nbytes)
 
-    def _reported(self, outputs: EngineOutputs, counted: RunCounts) -> EngineOutputs:
-        state = self._state
-        waiting = self._arrivals.waiting
-        now = RunCounts(
+    def _reported(self, outputs: EngineOutputs, counted: BatchCounts) -> EngineOutputs:
+        now = BatchCounts(
             rows=counted.rows,
             bad=counted.bad,
             late=counted.late,
             relevant=outputs.statistics.relevant,
             matches=0 if outputs.matches is None else outputs.matches.num_rows,
-            waiting=0 if waiting is None else waiting.num_rows,
-            events=0 if state is None else state.store.size,
-            runs=0 if state is None else sum(executor.runs for executor in state.executors),
-            state_bytes=self.nbytes,
             dropped=self._accounts.dropped - self._total.dropped,
-            plan_changes=(0 if state is None else state.plan_changes) - self._total.plan_changes,
-            components=() if state is None else tuple(executor.counts() for executor in state.executors),
+            plan_changes=(0 if self._state is None else self._state.plan_changes) - self._total.plan_changes,
         )
-        self._total = replace(
-            now,
-            **{
-                name: getattr(self._total, name) + getattr(now, name)
-                for name in ("rows", "bad", "late", "relevant", "matches", "dropped", "plan_changes")
-            },
-        )
+        self._total += now
         return replace(outputs, statistics=now)
 
     # Matching
@@ -248,7 +248,7 @@ class Engine:
             # Events that were within the budget stay within it when they are replayed in other batches.
             if not again or self.replays_by_update:
                 self._within_budget()
-        relevant = RunCounts(relevant=arrived.rows.num_rows)
+        relevant = BatchCounts(relevant=arrived.rows.num_rows)
         return replace(outputs, statistics=relevant)
 
     def slices(self, table: pa.Table, number: int) -> list[Slice]:
@@ -282,7 +282,7 @@ class Engine:
         return EngineOutputs(
             by_end(matches) if self._is_by_key else _together(matches),
             compressed=_together([each.compressed for each in outputs]),
-            statistics=RunCounts(relevant=relevant),
+            statistics=BatchCounts(relevant=relevant),
         )
 
     def _match_slice(self, part: Slice) -> EngineOutputs:
@@ -290,7 +290,7 @@ class Engine:
         arrived, _ = state.arrived(part.rows, 0, part.own)
         state.take_in(arrived)
         own = len(arrived.end) if part.since is None else np.count_nonzero(arrived.end >= part.since)
-        return replace(state.settle(None, since=part.since), statistics=RunCounts(relevant=int(own)))
+        return replace(state.settle(None, since=part.since), statistics=BatchCounts(relevant=int(own)))
 
     def _holding(self, table: pa.Table, planning: Planning | None = None) -> EngineState:
         planning = planning or self._planning

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from kleene.engine.state.statistics import RunCounts
+from kleene.engine.state.statistics import NOTHING_COUNTED, BatchCounts
 from kleene.frames.rows import BadRow
 
 
@@ -20,4 +20,4 @@ class EngineOutputs:
     compressed: pa.Table | None = None
     late: pa.Table | None = None
     bad: list[BadRow] = field(default_factory=list)
-    statistics: RunCounts = field(default_factory=RunCounts)
+    statistics: BatchCounts = NOTHING_COUNTED

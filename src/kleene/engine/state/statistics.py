@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import add, attrgetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
-class RunCounts:
+class BatchCounts:
     """The counts of one batch, or of all batches together."""
 
     rows: int = 0
@@ -47,14 +48,26 @@ class RunCounts:
     # Events that some component could use.
     relevant: int = 0
     matches: int = 0
-    # What the engine holds after the batch.
-    waiting: int = 0
-    events: int = 0
-    runs: int = 0
-    state_bytes: int = 0
     # What a budget made it drop.
     dropped: int = 0
     # How often the plan was changed for a better one.
     plan_changes: int = 0
+
+    def __add__(self, later: BatchCounts) -> BatchCounts:
+        return BatchCounts(*map(add, _NUMBERS(self), _NUMBERS(later)))
+
+
+_NUMBERS = attrgetter(*(each.name for each in fields(BatchCounts)))
+NOTHING_COUNTED = BatchCounts()
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts(BatchCounts):
+    """The counts of all batches together, and what the engine holds after them."""
+
+    waiting: int = 0
+    events: int = 0
+    runs: int = 0
+    state_bytes: int = 0
     # By alternative, one entry a positive component.
     components: tuple[tuple[ComponentCounts, ...], ...] = ()
