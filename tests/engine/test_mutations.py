@@ -162,9 +162,30 @@ MUTATIONS = (
     Mutation(
         "kernels/sequence.py",
         "the most recent instance of the place before is forgotten",
-        "stacks.top[key, place, NEWEST], recent",
-        "stacks.top[key, place, NEWEST], stacks.instances[recent, BELOW] if recent >= 0 else recent",
+        "top[NEWEST], recent, rank",
+        "top[NEWEST], stacks.instances[recent, BELOW] if recent >= 0 else recent, rank",
         ("sequence",),
+    ),
+    Mutation(
+        "kernels/gates.py",
+        "a place closes one moment early",
+        "is_open = ends[at] <= gate_ends[gate]",
+        "is_open = ends[at] < gate_ends[gate]",
+        ("edge sequence", "durations_counted"),
+    ),
+    Mutation(
+        "kernels/gates.py",
+        "an event opens the place that it stands at itself",
+        "gate_ends[(gate + np.uint64(1)) * np.uint64(is_open)]",
+        "gate_ends[gate * np.uint64(is_open)]",
+        ("sequence",),
+    ),
+    Mutation(
+        "kernels/gates.py",
+        "of an event that can stand at several places only the first is taken",
+        "allowed |= np.int64(is_open) << place",
+        "allowed = np.int64(is_open) << place",
+        ("sequence", "ties"),
     ),
     Mutation(
         "kernels/sequence.py",

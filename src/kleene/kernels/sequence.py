@@ -16,20 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kleene.kernels.expression import Ints, Programs, ProgramScope, holds, is_empty, part
+from kleene.kernels.gates import Offers
 from kleene.kernels.jit import borrowed, compiled, highest_bit, inlined, step
-from kleene.kernels.timeline import LATEST, EventBits, Timeline, WindowLength, end_of_window, outside
+from kleene.kernels.timeline import Timeline, WindowLength, outside
 
 Numbers = npt.NDArray[np.int32]
 # Columns of `Stacks.counts`.
 REACHED, FAILED, COUNTERS = range(3)
-# Columns of `Stacks.top`: the newest instance, the latest end of a window that it, or one below it, can be in, and how
-# many instances there are. Of most events nothing else is read, so they stand side by side.
-NEWEST, LATEST_END, HEIGHT, TOP = range(4)
+# Columns of `Stacks.top`: the newest instance, and how many there are.
+NEWEST, HEIGHT, TOP = range(3)
 # Columns of `Stacks.instances`: the event, the instance below it in its stack, the newest one of the previous place
 # when it came (RIP), how many there are in its stack up to it, and how many of the next place do not follow it.
 EVENT, BELOW, RECENT, RANK, AHEAD, INSTANCE = range(6)
-# No instance that an event could follow.
-NOTHING = -2
 
 
 class Stacks(NamedTuple):
@@ -43,8 +41,8 @@ class Stacks(NamedTuple):
 
 def empty_tops(keys: int, places: int) -> Ints:
     """`Stacks.top` of stacks without instances."""
-    tops = np.full((keys, places, TOP), -1, np.int64)
-    tops[:, :, HEIGHT] = 0
+    tops = np.empty((keys, places, TOP), np.int64)
+    tops[:] = -1, 0
     return tops
 
 
@@ -53,7 +51,7 @@ class SequenceRule(NamedTuple):
 
     programs: Programs  # [place]: what can be tested once its event is bound, and those of later places
     within: WindowLength
-    in_scan: bool  #      whether there is a window that stops the scan, and the construction
+    in_scan: bool  #      whether there is a window that closes places to events, and one that stops construction
     in_construction: bool
     most: int  #          sequences that one event may complete
 
@@ -94,49 +92,44 @@ class Candidates(NamedTuple):
 @compiled
 def construct(
     begin: int,
-    end: int,
-    bits: EventBits,
+    offers: Offers,
     time: Timeline,
     sequence: SequenceRule,
     scope: ProgramScope,  # one binding, with a slot for each place
     stacks: Stacks,
     out: Sequences,
 ) -> int:
-    """Write sequences that satisfy conditions.
+    """Write sequences that satisfy conditions, going on with the offer `begin`.
 
-    Returns the event that completes more than `most`, or for whose sequences or instances there is no room; or `end`.
+    Returns the offer of the event that completes more than `most`, or for whose sequences or instances there is no
+    room; or how many offers there are.
     """
-    bits, time, sequence = borrowed(bits), borrowed(time), borrowed(sequence)
+    offers, time, sequence = borrowed(offers), borrowed(time), borrowed(sequence)
     scope, stacks, out = borrowed(scope), borrowed(stacks), borrowed(out)
     last = out.cursor.size - 1
-    for number in range(begin, end):
-        places = bits.begins[number - bits.base]
-        if places == 0:
-            continue
+    for at in range(begin, offers.numbers.size):
+        number, places = int(np.int64(offers.numbers[at])), offers.places[at]
         if stacks.size[0] + last > len(stacks.instances):
-            return number
+            return at
         key = time.keys[number]
         while places:
             place = highest_bit(places)
             places ^= 1 << place
-            recent = _newest_before(place, key, time.ends[number], sequence, stacks)
-            if recent == NOTHING:
-                continue
+            recent = _newest_before(place, key, stacks)
             stacks.counts[place, REACHED] += 1
             if place < last:
-                _push(number, key, place, recent, _latest_end(time.highs[number], sequence), stacks)
+                _push(number, key, place, recent, stacks)
             elif not _construct_back(number, recent, time, sequence, scope, stacks, out):
                 # Nothing of this event is on a stack yet, so it can be offered again.
                 stacks.counts[last, REACHED] -= 1
-                return number
-    return end
+                return at
+    return offers.numbers.size
 
 
 @compiled
 def construct_in_order(
     begin: int,
-    end: int,
-    bits: EventBits,
+    offers: Offers,
     time: Timeline,  # of events that do not last, with positions of one partition only
     sequence: SequenceRule,
     candidates: Candidates,  # there is room for all instances
@@ -144,36 +137,30 @@ def construct_in_order(
     out: Sequences,
 ) -> int:
     """As `construct`, of sequences without conditions; those that one event completes are in the order of results."""
-    bits, time, sequence = borrowed(bits), borrowed(time), borrowed(sequence)
+    offers, time, sequence = borrowed(offers), borrowed(time), borrowed(sequence)
     candidates, stacks, out = borrowed(candidates), borrowed(stacks), borrowed(out)
     last = out.cursor.size - 1
-    begins, keys, ends = bits.begins[begin - bits.base :], time.keys[begin:], time.ends[begin:]
-    for at in range(end - begin):
-        places = begins[at]
-        if places == 0:
-            continue
-        number = begin + at
+    for at in range(begin, offers.numbers.size):
+        number, places = int(np.int64(offers.numbers[at])), offers.places[at]
         if stacks.size[0] + last > len(stacks.instances):
-            return number
-        key = keys[at]
+            return at
+        key = time.keys[number]
         while places:
             place = highest_bit(places)
             places ^= 1 << place
-            recent = _newest_before(place, key, ends[at], sequence, stacks)
-            if recent == NOTHING:
-                continue
+            recent = _newest_before(place, key, stacks)
             stacks.counts[place, REACHED] += 1
             if place < last:
-                _push(number, key, place, recent, _latest_end(ends[at], sequence), stacks)
+                _push(number, key, place, recent, stacks)
                 _pass_by(time.steps[number], recent, time, stacks)
                 continue
             total = _gather_candidates(number, recent, time, sequence, candidates, stacks) if last else 1
             if total > sequence.most or out.number[COUNT] + total + CHUNK > out.events.shape[1]:
                 stacks.counts[last, REACHED] -= 1
-                return number
+                return at
             if total:
                 _write_in_order(number, total, time, candidates, out)
-    return end
+    return offers.numbers.size
 
 
 @step
@@ -306,34 +293,23 @@ def _copy_chunk(events: Numbers, place: int, source: int, out: Numbers, target: 
 
 
 @step
-def _newest_before(place: int, key: int, end: int, sequence: SequenceRule, stacks: Stacks) -> int:
-    """The newest instance of the place before, if it can be in a window that ends then; −1 at the first place."""
-    recent = np.int64(-1)
-    if place > 0:
-        recent = stacks.top[key, place - 1, NEWEST]
-        if recent < 0 or end > stacks.top[key, place - 1, LATEST_END]:
-            recent = np.int64(NOTHING)
-    return int(recent)
+def _newest_before(place: int, key: int, stacks: Stacks) -> int:
+    """The newest instance of the place before, of which there is one where a place is open; −1 at the first place."""
+    # Numbers that cannot be negative are not looked at for that before they are used as places.
+    return int(stacks.top[np.uint64(key), np.uint64(place - 1), NEWEST]) if place > 0 else -1
 
 
 @step
-def _latest_end(start: int, sequence: SequenceRule) -> int:
-    """The last end that an event can have in one window with an event of that start."""
-    return end_of_window(start, sequence.within) if sequence.in_scan else LATEST
-
-
-@step
-def _push(number: int, key: int, place: int, recent: int, latest: int, stacks: Stacks) -> None:
+def _push(number: int, key: int, place: int, recent: int, stacks: Stacks) -> None:
     """Put an event on the stack of a key and place."""
-    instance = np.int32(stacks.size[0])
-    stacks.size[0] += 1
-    rank = stacks.top[key, place, HEIGHT] + 1
-    ahead = stacks.top[key, place + 1, HEIGHT] if place + 1 < stacks.top.shape[1] else 0
-    row = stacks.instances[instance]
-    row[EVENT], row[BELOW], row[RECENT] = number, stacks.top[key, place, NEWEST], recent
-    row[RANK], row[AHEAD] = rank, ahead
-    top = stacks.top[key, place]
-    top[NEWEST], top[LATEST_END], top[HEIGHT] = instance, latest, rank
+    instance = stacks.size[0]
+    stacks.size[0] = instance + 1
+    tops = stacks.top[np.uint64(key)]
+    ahead = tops[np.uint64(place + 1), HEIGHT] if place + 1 < len(tops) else 0
+    top, row = tops[np.uint64(place)], stacks.instances[np.uint64(instance)]
+    rank = top[HEIGHT] + 1
+    row[EVENT], row[BELOW], row[RECENT], row[RANK], row[AHEAD] = number, top[NEWEST], recent, rank, ahead
+    top[NEWEST], top[HEIGHT] = instance, rank
 
 
 @step

@@ -22,12 +22,15 @@ from kleene.engine.state.statistics import ComponentCounts
 from kleene.engine.state.store import EventStore
 from kleene.kernels import sequence as kernel
 from kleene.kernels.expression import Ints, ProgramScope, room
+from kleene.kernels.gates import Gates, Offers, gates, open_places
 from kleene.kernels.negation import OPEN
 from kleene.kernels.timeline import EventBits, Timeline
 from kleene.pattern.expressions import Which
+from kleene.pattern.recent import Recent
 from kleene.plan.costs import Measured
 from kleene.plan.layout import Layout
 from kleene.plan.physical import Absence, SequencePlan
+from kleene.plan.program import Program
 
 Flags = npt.NDArray[np.bool_]
 # Room for sequences, to begin with.
@@ -53,6 +56,16 @@ def _with_tops(top: Ints, keys: int) -> Ints:
     return longer
 
 
+_PROGRAMS: Recent[tuple[Program, ...]] = Recent()
+
+
+def _with_gates(known: Gates, keys: int) -> Gates:
+    """The gates for so many keys."""
+    longer = gates(keys, known.width - 1)
+    longer.ends[: len(known.ends)] = known.ends
+    return longer
+
+
 class SequenceExecutor(Executor):
     """Active instance stacks: every sequence is built from its last event back."""
 
@@ -61,9 +74,7 @@ class SequenceExecutor(Executor):
         self.query, self.plan, self.key = query, plan, plan.key
         self._columns, self._strings, self._accounts = context.columns, strings, context.accounts
         length = len(plan.scans)
-        tests = [list(clauses) for clauses in plan.during]
-        tests[0] += plan.after
-        programs = [compile_clauses(clauses, self._layout()) for clauses in tests]
+        programs = _PROGRAMS.get(plan, self._columns, self._programs)
         self._sequence = kernel.SequenceRule(
             joined(programs, strings),
             within(query.window),
@@ -80,6 +91,7 @@ class SequenceExecutor(Executor):
             np.zeros(1, np.int64),
             np.zeros((length, kernel.COUNTERS), np.int64),
         )
+        self._gates = gates(1, length)
         self._candidates = _room_for_candidates(length - 1, 0)
         # Sequences that are still to be given, or whose end is still to be decided.
         self._pending = kernel.Sequences(
@@ -93,6 +105,13 @@ class SequenceExecutor(Executor):
         self._constructed = 0
         names = [component.variable for component in query.positives]
         self._variables = np.array([names.index(scan.component.variable) for scan in plan.scans], np.uint8)
+
+    def _programs(self) -> tuple[Program, ...]:
+        """[place]: what is tested once its event is bound."""
+        tests = [list(clauses) for clauses in self.plan.during]
+        tests[0] += self.plan.after
+        layout = self._layout()
+        return tuple(compile_clauses(clauses, layout) for clauses in tests)
 
     def _layout(self, negated: str | None = None) -> Layout:
         """Slots: the places of the sequence, then one for what is absent, then one for the negated event."""
@@ -127,36 +146,41 @@ class SequenceExecutor(Executor):
         if not before:
             self._first_event = begin
             self._reserve_sequences(_FEWEST_SEQUENCES)
-        if not self.runs:
-            self._reserve_instances(store.size - begin)
         for place, negated in enumerate(self._negated):
             negated.append(begin + np.flatnonzero((bits.absents >> place) & 1))
         if len(self._stacks.top) < keys:
             self._stacks = self._stacks._replace(top=_with_tops(self._stacks.top, keys))
-        event_bits = EventBits(begin, bits.begins, bits.takes, bits.absents)
-        at = begin
-        while True:
-            at = self._construct(store, at, end, event_bits, time)
-            if at == end:
-                break
-            self._make_room(store, at)
+            self._gates = _with_gates(self._gates, len(self._stacks.top))
+        offers = self._offers(begin, end, EventBits(begin, bits.begins, bits.takes, bits.absents), time)
+        number, at = len(offers.numbers), 0
+        if not self.runs:
+            self._reserve_instances(store.size - begin)
+        while (at := self._construct(store, at, offers, time)) < number:
+            self._make_room(store, int(offers.numbers[at]), number - at)
         self._constructed += int(self._pending.number[kernel.COUNT]) - before
 
-    def _construct(self, store: EventStore, at: int, end: int, bits: EventBits, time: Timeline) -> int:
-        """Take in events; the first for which there is no room, or `end`."""
+    def _offers(self, begin: int, end: int, bits: EventBits, time: Timeline) -> Offers:
+        """The events that some place is open for."""
+        room = Offers(empty(end - begin + 1, np.int32), empty(end - begin + 1, np.int64))
+        rule = self._sequence
+        number = open_places(begin, end, bits, time, rule.within, rule.in_scan, self._gates, room)
+        return Offers(room.numbers[:number], room.places[:number])
+
+    def _construct(self, store: EventStore, at: int, offers: Offers, time: Timeline) -> int:
+        """Take in events from this offer on; the first offer for which there is no room, or how many there are."""
         if self._in_order:
             return kernel.construct_in_order(
-                at, end, bits, time, self._sequence, self._candidates, self._stacks, self._pending
+                at, offers, time, self._sequence, self._candidates, self._stacks, self._pending
             )
         bindings = np.full((1, len(self.plan.scans) + 2), -1, np.int64)
         scope = ProgramScope(store.events, self._strings.arrays(), bindings, self._groups, self._room)
-        return kernel.construct(at, end, bits, time, self._sequence, scope, self._stacks, self._pending)
+        return kernel.construct(at, offers, time, self._sequence, scope, self._stacks, self._pending)
 
-    def _make_room(self, store: EventStore, at: int) -> None:
-        """Reserve room for the instances of an event and those after it, or for the sequences that they complete."""
+    def _make_room(self, store: EventStore, at: int, offers: int) -> None:
+        """Reserve room for the instances of an event and the other offers, or for the sequences that they complete."""
         instances, length = self.runs, len(self.plan.scans)
         if instances + length - 1 > len(self._stacks.instances):
-            self._reserve_instances(instances + store.size - at)
+            self._reserve_instances(instances + offers)
             return
         number, capacity = int(self._pending.number[kernel.COUNT]), self._pending.events.shape[1]
         if capacity - number - kernel.CHUNK >= self._sequence.most:
@@ -261,7 +285,8 @@ class SequenceExecutor(Executor):
     @property
     def nbytes(self) -> int:
         negated = sum(events.nbytes for events in self._negated)
-        return sum(int(array.nbytes) for array in self._stacks) + self._pending_bytes + negated
+        stacks = sum(int(array.nbytes) for array in (*self._stacks, self._gates.ends))
+        return stacks + self._pending_bytes + negated
 
     @property
     def _pending_bytes(self) -> int:
