@@ -179,15 +179,23 @@ class QueryGraph:
         return tuple(sorted((node for node in self.nodes if not node.is_part), key=attrgetter("number")))
 
     @cached_property
+    def _match_columns(self) -> dict[int, pa.Schema]:
+        """By number of a query: the columns of its matches, as far as these were asked for."""
+        return {}
+
+    @cached_property
     def several_columns(self) -> pa.Schema:
         """The columns of one table for the matches of all queries."""
         return several_schema([node.query for node in self.in_order_given], self.columns)
 
     def match_columns(self, node: QueryNode) -> pa.Schema:
         """The columns of a query's matches."""
-        if isinstance(node.query, BoundStreamQuery):
-            return shown(result_schema(node.query, node.columns))
-        return result_schema(node.query, shown(self.columns))
+        known = self._match_columns
+        if node.number not in known:
+            is_stream = isinstance(node.query, BoundStreamQuery)
+            columns = result_schema(node.query, node.columns if is_stream else shown(self.columns))
+            known[node.number] = shown(columns) if is_stream else columns
+        return known[node.number]
 
     def timeout_columns(self, node: QueryNode) -> pa.Schema | None:
         """The columns of a query's timeouts; None for a query without TIMEOUTS."""

@@ -236,6 +236,8 @@ class Engine:
             return EngineOutputs()
         if self._state is None:
             self._state = self._holding(table)
+            if watermark is not None:
+                self._state.weigh()
         state = self._state
         arrived, self._step = state.arrived(table, self._step)
         state.take_in(arrived)
@@ -349,6 +351,7 @@ class Engine:
         if state.events is not None:
             try:
                 engine._state = engine._holding(state.events.rows)
+                engine._state.weigh()
                 engine._state.restore(state.events, state.watermark)
             except NotCompilable as reason:
                 raise BadSnapshot(f"no engine has held the events of this snapshot: {reason}") from None

@@ -81,7 +81,7 @@ class EngineState:
         self._planning = planning
         check_returns(query, table.schema)
         self.strings = StringPool()
-        self._empty = empty_table(table.schema)
+        self._schema = table.schema
         self._columns = columns_read(query)
         self._layout = column_layout(table.schema, self._columns)
         self.store = EventStore(self._layout, table.schema, query.schema)
@@ -95,6 +95,10 @@ class EngineState:
         self._completed_before: list[Completions] = []
         self._late = plan.has_negated_end
         self._selection = Selection(query, settings, accounts, self.strings, late=self._late)
+        self._bytes_when_made = self._bytes_looked_at = self._bytes_at_first = 0
+
+    def weigh(self) -> None:
+        """Note what it takes without events, by which growth and budgets of a stream are judged."""
         changeable = sum(executor.nbytes - executor.fixed_bytes for executor in self.executors)
         self._bytes_when_made = self._bytes_looked_at = self.nbytes
         self._bytes_at_first = self._bytes_when_made - changeable
@@ -477,7 +481,9 @@ class EngineState:
     def rebuilt(self, numbers: Ints, watermark: int | None) -> EngineState:
         """A new state that holds some of the events."""
         planning = None if self._planning is None else self._planning.again()
-        fresh = EngineState(self._query, self.plan, self._settings, self._accounts, self._empty, planning)
+        columns = empty_table(self._schema)
+        fresh = EngineState(self._query, self.plan, self._settings, self._accounts, columns, planning)
+        fresh.weigh()
         rows = self.store.rows.take(numbers)
         # A budget counts all that is held.
         rows = rows.without_unused() if self._settings.budget.state_bytes is None else EventRows(rows.table)

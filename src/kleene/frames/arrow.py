@@ -127,6 +127,8 @@ def fitted(rows: pa.Table, columns: pa.Schema) -> pa.Table:
 
 def as_integers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """A time-like column as whole steps."""
+    if pa.types.is_int64(column.type):
+        return column
     if pa.types.is_date32(column.type):
         return column.cast(pa.int32()).cast(pa.int64())
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -72,11 +73,19 @@ def why_bad(schema: Schema, start: int | None, end: int | None, tie: Any) -> str
     return None
 
 
+_KINDS = {"row": pa.int64(), "line": pa.int64(), "reason": pa.string(), "text": pa.string()}
+
+
 def bad_row_table(rows: Sequence[BadRow]) -> pa.Table:
     """Rows that are no events, as a table: where each stood, why it is none, and what it holds."""
-    kinds = {"row": pa.int64(), "line": pa.int64(), "reason": pa.string(), "text": pa.string()}
     if not rows:
-        # The usual case, and `pa.array` would import pandas for it.
-        return pa.table({name: pa.nulls(0, kind) for name, kind in kinds.items()})
+        return _no_bad_rows()
     values = zip(*((row.index, row.line, row.reason, row.text) for row in rows), strict=True)
-    return pa.table({name: pa.array(listed, kinds[name]) for name, listed in zip(kinds, values, strict=True)})
+    columns = zip(_KINDS.items(), values, strict=True)
+    return pa.table({name: pa.array(listed, kind) for (name, kind), listed in columns})
+
+
+@cache
+def _no_bad_rows() -> pa.Table:
+    """The usual case, for which `pa.array` would import pandas."""
+    return pa.table({name: pa.nulls(0, kind) for name, kind in _KINDS.items()})

@@ -33,7 +33,7 @@ from kleene.plan.layout import Column
 def event_layout(columns: pa.Schema, query: BoundEqlQuery) -> dict[str, Column]:
     """The columns that conditions read, the moments of events among them, which count steps."""
     schema = query.schema
-    known = column_layout(columns, _names(query))
+    known = dict(column_layout(columns, _names(query)))
     for name, column in ((FIRST_MOMENT, schema.start or schema.time), (LAST_MOMENT, schema.time)):
         own = known[column]
         known[name] = Column(own.index, own.place, ValueType.INT)

@@ -24,6 +24,8 @@ class Arrivals:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._waiting: list[pa.Table] = []
+        # The columns of the first batch; None: there was none.
+        self._columns: pa.Schema | None = None
         # None: no watermark has been given yet.
         self.watermark: int | None = None
         self.rows = 0
@@ -31,9 +33,11 @@ class Arrivals:
     @property
     def waiting(self) -> pa.Table | None:
         """The events that the watermark has not passed; None when no event was ever seen."""
-        if len(self._waiting) > 1:
-            self._waiting = [pa.concat_tables(self._waiting)]
-        return self._waiting[0] if self._waiting else None
+        if self._columns is None:
+            return None
+        if len(self._waiting) != 1:
+            self._waiting = [pa.concat_tables(self._waiting) if self._waiting else empty_table(self._columns)]
+        return self._waiting[0]
 
     def add(self, batch: pa.Table) -> tuple[list[BadRow], pa.Table]:
         """Take in a batch; returns the rows that are no events, and the events that came too late."""
@@ -46,15 +50,16 @@ class Arrivals:
             in_time = pc.greater_equal(as_integers(events.column(self._schema.time)), self.watermark)
             if not pc.all(in_time).as_py():
                 late, events = events.filter(pc.invert(in_time)), events.filter(in_time)
-        if events.num_rows or not self._waiting:
+        if events.num_rows:
             self._waiting.append(events)
         return bad, late
 
     def _fitting(self, batch: pa.Table) -> pa.Table:
         """The batch with the columns of the first one."""
-        if not self._waiting:
+        if self._columns is None:
+            self._columns = batch.schema
             return batch
-        schema = self._waiting[0].schema
+        schema = self._columns
         if batch.schema.equals(schema):
             return batch
         missing = [name for name in schema.names if name not in batch.column_names]
@@ -74,7 +79,7 @@ class Arrivals:
         if table is None:
             return None
         if watermark is None:
-            self._waiting = [empty_table(table.schema)]
+            self._waiting = []
             return table
         # A watermark beyond 64 bits counts as the last moment: events that end there wait for the end of the stream.
         watermark = in_time(watermark)
@@ -82,7 +87,7 @@ class Arrivals:
         passed = to_numpy(pc.less(as_integers(table.column(self._schema.time)), self.watermark))
         number = np.count_nonzero(passed)
         if number == len(passed):
-            self._waiting = [empty_table(table.schema)]
+            self._waiting = []
             return table
         if not number:
             return table.slice(0, 0)
@@ -99,7 +104,7 @@ class Arrivals:
         return int(pc.min(as_integers(table.column(self._schema.time))).as_py())
 
     def restore(self, waiting: pa.Table | None, watermark: int | None, rows: int) -> None:
-        self._waiting = [] if waiting is None else [waiting]
+        self._waiting, self._columns = ([], None) if waiting is None else ([waiting], waiting.schema)
         self.watermark, self.rows = watermark, rows
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -22,17 +23,23 @@ from kleene.kernels.expression import Bytes, EventColumns, Ints, Reals
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
 from kleene.pattern.expressions import Clause, Node, references
 from kleene.pattern.query import BoundQuery
+from kleene.pattern.recent import Recent
 from kleene.pattern.schema import Schema
 from kleene.pattern.types import TIMES, ValueType
 from kleene.plan.layout import AS_INTEGERS, Column
 from kleene.plan.program import NotCompilable
 
 
-def column_layout(schema: pa.Schema, names: Iterable[str]) -> dict[str, Column]:
+def column_layout(schema: pa.Schema, names: Iterable[str]) -> Mapping[str, Column]:
     """The number and the place of each column; one that the data does not have holds only NULL."""
+    return _column_layout(schema, tuple(dict.fromkeys(names)))
+
+
+@lru_cache(maxsize=256)
+def _column_layout(schema: pa.Schema, names: tuple[str, ...]) -> Mapping[str, Column]:
     layout: dict[str, Column] = {}
     places = {True: 0, False: 0}
-    for index, name in enumerate(dict.fromkeys(names)):
+    for index, name in enumerate(names):
         at = schema.get_field_index(name)
         arrow = pa.null() if at < 0 else schema.field(at).type
         kind = value_type(arrow)
@@ -144,12 +151,19 @@ def _mark_missing(states: Bytes, columns: Mapping[str, Column], types: RowTypes,
             states[np.ix_(np.array(lacking), types.codes == code)] = MISSING
 
 
-def columns_read(query: BoundQuery) -> list[str]:
+def columns_read(query: BoundQuery) -> tuple[str, ...]:
     """The columns that programs read."""
+    return _READ.get(query, None, lambda: _columns_read(query))
+
+
+_READ: Recent[tuple[str, ...]] = Recent()
+
+
+def _columns_read(query: BoundQuery) -> tuple[str, ...]:
     nodes: list[Node] = [column.value for column in query.returns or ()]
     clauses: list[Clause] = [*query.conditions.positive]
     for listed in (*query.conditions.negative.values(), *query.conditions.members.values()):
         clauses += listed
     clauses += [clause for c in query.components for kind in c.classes for clause in kind.predicate]
     named = (getattr(reference, "attribute", None) for node in (*nodes, *clauses) for reference in references(node))
-    return list(dict.fromkeys(name for name in named if name is not None))
+    return tuple(dict.fromkeys(name for name in named if name is not None))

@@ -89,7 +89,8 @@ def row_types(table: AnyRows, schema: Schema) -> RowTypes:
     column = in_one_piece(column)
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     names = [None if name is None else str(name) for name in python_values(pa.chunked_array([encoded.dictionary]))]
-    return RowTypes((*names, None), to_numpy(encoded.indices.cast(pa.int32()), len(names)))
+    codes = encoded.indices if pa.types.is_int32(encoded.indices.type) else encoded.indices.cast(pa.int32())
+    return RowTypes((*names, None), to_numpy(codes, len(names)))
 
 
 def _of_texts(column: pa.ChunkedArray) -> RowTypes:

@@ -53,9 +53,11 @@ def event_hashes(query: BoundQuery, table: AnyRows, steps: Ints) -> Hashes:
         return to_numpy(table.column(EVENT_HASH)).astype(np.uint64)
     content = np.zeros(table.num_rows, np.uint64)
     for name in sorted(query.columns_compared(table.column_names)):
-        column = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(len(content))])
         name_hash = np.uint64(_text_hash(name))
         has = None if query.schema.all_have(name) else _having(query.schema, name, table)
+        if has is None and isinstance(table, EventRows) and _fold_taken(content, name_hash, table, name):
+            continue
+        column = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(len(content))])
         if has is not None:
             fold_column(content, name_hash, column_hashes(column), has)
         elif not _fold_plain(content, name_hash, column):
@@ -84,6 +86,30 @@ def _hashes_of(dictionary: pa.Array) -> Hashes:
     return np.array([(_text_hash if few else value_hash)(text) for text in dictionary.to_pylist()] or [0], np.uint64)
 
 
+def _fold_taken(content: Hashes, name_hash: np.uint64, rows: EventRows, name: str) -> bool:
+    """Fold a column of 64-bit integers, times or codes that has no NULL; False when it is another one."""
+    if name not in rows.column_names:
+        return False
+    integers = rows.integers(name)
+    if integers is not None:
+        step = nanoseconds_a_step(rows.schema.field(name).type) or 1
+        fold_ints(content, name_hash, _read_only(integers), np.uint64(step), np.uint64(INT))
+        return True
+    texts = rows.texts(name)
+    if texts is None or not _is_plain(rows.schema.field(name).type):
+        return False
+    codes, dictionary = texts
+    fold_codes(content, name_hash, _read_only(codes), _hashes_of(dictionary))
+    return True
+
+
+def _read_only(values: Ints) -> Ints:
+    """As Arrow's own arrays are, for which kernels are compiled."""
+    shown = values.view()
+    shown.flags.writeable = False
+    return shown
+
+
 def _fold_plain(content: Hashes, name: np.uint64, column: pa.ChunkedArray) -> bool:
     """Fold a column of integers, times or codes that has no NULL, chunk by chunk; False when it is another one."""
     step = nanoseconds_a_step(column.type) or 1
@@ -94,13 +120,12 @@ def _fold_plain(content: Hashes, name: np.uint64, column: pa.ChunkedArray) -> bo
         part = content[begin : begin + len(chunk)]
         begin += len(chunk)
         if pa.types.is_dictionary(chunk.type):
-            fold_codes(part, name, to_numpy(chunk.indices.cast(pa.int64())), _hashes_of(chunk.dictionary))
+            codes = _read_only(to_numpy(chunk.indices).astype(np.int64, copy=False))
+            fold_codes(part, name, codes, _hashes_of(chunk.dictionary))
         else:
             width = np.dtype(f"{'u' if pa.types.is_unsigned_integer(chunk.type) else 'i'}{chunk.type.bit_width // 8}")
             values = memory(chunk.buffers()[1], width)[chunk.offset : chunk.offset + len(chunk)]
-            values = values.astype(np.int64, copy=False)
-            # Read-only like Arrow's own, for which the kernel is compiled.
-            values.flags.writeable = False
+            values = _read_only(values.astype(np.int64, copy=False))
             fold_ints(part, name, values, np.uint64(step), np.uint64(INT))
     return True
 

@@ -57,6 +57,9 @@ def _program(value: Value, layout: Layout, kind: pa.DataType) -> tuple[Program, 
     return program, value_kind
 
 
+_NO_LAYOUT = Layout()
+
+
 @dataclass(frozen=True, eq=False)
 class Returned:
     """Computes the columns of RETURN other than whole events."""
@@ -69,6 +72,8 @@ class Returned:
 
     @staticmethod
     def of(query: BoundQuery, events: Columns, store: ColumnStore, strings: StringPool) -> Returned:
+        if query.returns is None:
+            return Returned(query, events, store, strings, _NO_LAYOUT)
         needed = columns_returned(query)
         if any(name not in store.columns for name in needed):
             store = ColumnStore.from_table(events.rows, needed, query.schema, strings)

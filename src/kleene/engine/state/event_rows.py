@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.engine.state.sizes import held_bytes
-from kleene.engine.state.taking import in_one_piece, taken, taken_from_pieces
+from kleene.engine.state.taking import Source, in_one_piece, taken_from_pieces
 from kleene.frames.arrow import empty_table
 from kleene.kernels.expression import Ints
 from kleene.kernels.gathering import Rows, rows_at
@@ -27,7 +27,7 @@ _SHORT = 1 << 12
 class EventRows:
     """Some rows of a table, in an order of their own; row n is that of event n."""
 
-    def __init__(self, table: pa.Table, places: Rows | None = None, whole: dict[str, pa.Array] | None = None) -> None:
+    def __init__(self, table: pa.Table, places: Rows | None = None, whole: dict[str, Source] | None = None) -> None:
         """All rows of a table, or some.
 
         places   [event]: its row in the table; None: each row is an event, as it stands
@@ -35,8 +35,9 @@ class EventRows:
         """
         self.base, self.places = table, places
         self._whole = {} if whole is None else whole
-        # Columns of the events that were read.
-        self._columns: dict[str, pa.Array] = {}
+        # Columns of the events that were read, and those that kernels read.
+        self._columns: dict[str, Source] = {}
+        self._integers: dict[str, Ints] = {}
         self._narrow: Rows | None = None
         self._base_bytes: int | None = None
 
@@ -61,22 +62,36 @@ class EventRows:
 
     def values(self, name: str, rows: Rows, *, absent: bool) -> pa.Array:
         """A column at these events; NULL where there is none (a negative number), if any is absent."""
-        if self.places is not None and name not in self._columns and 2 * len(rows) < self.num_rows:
-            return self._from_base(name, rows_at(self._places, rows), absent=absent)
         if self.places is None:
             return self._from_base(name, rows, absent=absent)
-        return taken(self._column(name), rows, absent=absent)
+        is_known = name in self._columns or name in self._integers
+        if not is_known and 2 * len(rows) < self.num_rows:
+            return self._from_base(name, rows_at(self._places, rows), absent=absent)
+        return self._own(name).taken(rows, absent=absent)
 
     def integers(self, name: str) -> Ints | None:
         """A column of 64-bit integers or times without NULL, as an array that kernels may have; None: another one."""
-        kind = self.base.schema.field(name).type
-        if self.places is None or not (pa.types.is_int64(kind) or pa.types.is_timestamp(kind)):
+        if self.places is None or not len(self.places):
             return None
-        column = self._column(name)
-        if column.null_count or not len(column):
+        if name not in self._integers:
+            source = self._source(name, self._places)
+            if not (self._own(name) if source is None else source).is_plain:
+                return None
+            if source is None:
+                numbers = np.frombuffer(self._column(name).buffers()[1], np.int64)
+                # Arrow's own arrays cannot be written to, and kernels are compiled for arrays that can.
+                self._integers[name] = numbers if numbers.flags.writeable else numbers.copy()
+            else:
+                self._integers[name] = source.integers(self._places)
+        return self._integers[name]
+
+    def texts(self, name: str) -> tuple[Ints, pa.Array] | None:
+        """A column of texts without NULL: the places of its values in a dictionary, and this; None: another one."""
+        if self.places is None or not pa.types.is_dictionary(self.base.schema.field(name).type):
             return None
-        numbers: Ints = np.frombuffer(column.buffers()[1], np.int64)
-        return numbers if numbers.flags.writeable else None
+        source = self._source(name, self._places)
+        codes = None if source is None else source.places(self._places)
+        return None if source is None or codes is None else (codes, source.values.dictionary)
 
     def take(self, places: Rows) -> EventRows:
         """Those at these places."""
@@ -136,7 +151,9 @@ class EventRows:
         places = 0 if self.places is None else int(self.places.nbytes)
         if self._base_bytes is None:
             self._base_bytes = held_bytes([self.base])
-        return self._base_bytes + places + sum(int(array.nbytes) for array in self._columns.values())
+        names = {**self._columns, **self._integers}
+        columns = [self._integers[name] if name in self._integers else self._columns[name].values for name in names]
+        return self._base_bytes + places + sum(int(array.nbytes) for array in columns)
 
     @property
     def _places(self) -> Rows:
@@ -147,17 +164,33 @@ class EventRows:
         return self._narrow
 
     def _column(self, name: str) -> pa.Array:
+        return self._own(name).values
+
+    def _own(self, name: str) -> Source:
+        """A column of the events, to take values from."""
         if name not in self._columns:
-            self._columns[name] = self._from_base(name, self._places, absent=False)
+            if name in self._integers:
+                kind, buffers = self.base.schema.field(name).type, [None, pa.py_buffer(self._integers[name])]
+                column = pa.Array.from_buffers(kind, self.num_rows, buffers)
+            else:
+                column = self._from_base(name, self._places, absent=False)
+            self._columns[name] = Source(column)
         return self._columns[name]
 
     def _from_base(self, name: str, rows: Rows, *, absent: bool) -> pa.Array:
+        source = self._source(name, rows)
+        if source is None:
+            return taken_from_pieces(self.base.column(name), rows, absent=absent)
+        return source.taken(rows, absent=absent)
+
+    def _source(self, name: str, rows: Rows) -> Source | None:
+        """What a column's values at these rows are taken from; None: from its pieces, since these rows are few."""
         if name not in self._whole:
             column = self.base.column(name)
             if 1 < column.num_chunks <= _MOST_PIECES and 4 * len(rows) < len(column):
-                return taken_from_pieces(column, rows, absent=absent)
-            self._whole[name] = in_one_piece(column)
-        return taken(self._whole[name], rows, absent=absent)
+                return None
+            self._whole[name] = Source(in_one_piece(column))
+        return self._whole[name]
 
 
 # What has columns of events.
@@ -173,7 +206,7 @@ class ChunkedRows:
     """Rows that come batch by batch."""
 
     def __init__(self, columns: pa.Schema) -> None:
-        self._empty = empty_table(columns)
+        self._columns = columns
         self._parts: list[EventRows] = []
         self._rows: EventRows | None = None
 
@@ -194,7 +227,7 @@ class ChunkedRows:
             if len(self._parts) > _MOST_TABLES:
                 tables = pa.concat_tables([part.table for part in self._parts])
                 self._parts = [EventRows(tables.unify_dictionaries().combine_chunks())]
-            self._rows = self._parts[0] if len(self._parts) == 1 else _together(self._empty, self._parts)
+            self._rows = self._parts[0] if len(self._parts) == 1 else _together(self._columns, self._parts)
         return self._rows
 
     @property
@@ -202,8 +235,8 @@ class ChunkedRows:
         return sum(part.nbytes for part in self._parts)
 
 
-def _together(empty: pa.Table, parts: Sequence[EventRows]) -> EventRows:
-    base = pa.concat_tables([empty, *(part.base for part in parts)])
+def _together(columns: pa.Schema, parts: Sequence[EventRows]) -> EventRows:
+    base = pa.concat_tables([empty_table(columns), *(part.base for part in parts)])
     if all(part.places is None for part in parts):
         return EventRows(base)
     firsts = np.cumsum([0, *(part.base.num_rows for part in parts)])

@@ -44,7 +44,7 @@ class EventLayout:
     start, end   the moments of an event
     """
 
-    columns: dict[str, Column]
+    columns: Mapping[str, Column]
     others: dict[str, int] = field(default_factory=dict)
     bits: dict[str, Column] = field(default_factory=dict)
     numbered: bool = False
