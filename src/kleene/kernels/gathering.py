@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kleene.kernels.jit import borrowed, compiled, inlined
+from kleene.kernels.jit import borrowed, compiled, inlined, write_past, written_past
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -20,6 +20,14 @@ def gather(values: NDArray[np.generic], rows: Rows, out: NDArray[np.generic]) ->
     """The value at each row; where there is no row, any value."""
     for place in range(len(rows)):
         out[place] = values[max(rows[place], 0)]
+
+
+@compiled
+def gather_past(values: NDArray[np.generic], rows: Rows, out: NDArray[np.generic]) -> None:
+    """As `gather`, past the caches: for columns of results, which nobody reads soon."""
+    for place in range(len(rows)):
+        write_past(out, place, values[max(rows[place], 0)])
+    written_past()
 
 
 @compiled

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from kleene.kernels.copying import put
 from kleene.kernels.gathering import Rows
-from kleene.kernels.jit import compiled, inlined
+from kleene.kernels.jit import compiled, inlined, write_past, written_past
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -133,6 +133,8 @@ def fold_singles(folds: Hashes, place: int, rows: Rows, hashes: Hashes) -> None:
 
 # Matches whose folds are held near the processor while their events are folded in.
 _BLOCK = 512
+# Ids of more matches would only push out what caches hold.
+_MANY = 1 << 15
 
 
 @compiled
@@ -166,6 +168,7 @@ def ids_of_singles(
     folds, event = np.empty((2, _BLOCK), np.uint64), np.empty(_BLOCK, np.uint64)
     words = np.empty((4, _BLOCK), np.uint64)
     number, variables = len(out), len(events)
+    digits, past = out.reshape(out.size), number >= _MANY
     once = number > len(hashes)
     heads = _heads(seeds, hashes, variables > 1) if once else np.empty((2, 0), np.uint64)
     for begin in range(0, number, _BLOCK):
@@ -182,7 +185,8 @@ def ids_of_singles(
             rows = events[variable, first + begin : first + begin + size]
             name = np.uint64(variable + 2 if variable + 1 < variables else 0)
             _fold_in(one, other, rows, hashes, event[:size], name)
-        _write_digits(one, other, words, out[begin : begin + size])
+        _write_digits(one, other, words, past, digits[4 * begin : 4 * (begin + size)])
+    written_past()
 
 
 @inlined
@@ -218,20 +222,27 @@ def _fold_block(lane: Hashes, event: Hashes, name: np.uint64) -> None:
 
 
 @inlined
-def _write_digits(one: Hashes, other: Hashes, words: Hashes, out: Hashes) -> None:
+def _write_digits(one: Hashes, other: Hashes, words: Hashes, past: bool, out: Hashes) -> None:
     """Write the digits of a block of matches: word by word, so that several are made at once.
 
     words   [word, match]: room
-    out     [match, word]
+    past    whether ids are so many that they are written past the caches
+    out     [word of all matches]
     """
-    size = len(out)
+    size = len(one)
     for lane, place in ((one, 0), (other, 2)):
         upper, lower = words[place, :size], words[place + 1, :size]
         for at in range(size):
             upper[at] = _digits(lane[at] >> np.uint64(32))
             lower[at] = _digits(lane[at] & _LOW)
+    if past:
+        for at in range(size):
+            for word in range(4):
+                write_past(out, 4 * at + word, words[word, at])
+        return
     for at in range(size):
-        out[at, 0], out[at, 1], out[at, 2], out[at, 3] = words[0, at], words[1, at], words[2, at], words[3, at]
+        for word in range(4):
+            out[4 * at + word] = words[word, at]
 
 
 @compiled
@@ -306,9 +317,11 @@ def hexadecimal(folds: Hashes, out: Hashes) -> None:
     out     [match, word]
     """
     words, number = np.empty((4, _BLOCK), np.uint64), folds.shape[1]
+    digits, past = out.reshape(out.size), number >= _MANY
     for begin in range(0, number, _BLOCK):
         end = min(begin + _BLOCK, number)
-        _write_digits(folds[0, begin:end], folds[1, begin:end], words, out[begin:end])
+        _write_digits(folds[0, begin:end], folds[1, begin:end], words, past, digits[4 * begin : 4 * end])
+    written_past()
 
 
 @inlined

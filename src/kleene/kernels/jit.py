@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numpy.typing as npt
+from llvmlite import ir
 from numba.core import cgutils, config, types
 from numba.core.registry import CPUDispatcher
 from numba.extending import lower_builtin, type_callable
@@ -112,18 +114,87 @@ def highest_bit(bits: int) -> int:
     return int(bits).bit_length() - 1
 
 
-@type_callable(highest_bit)  # type: ignore[untyped-decorator]
-def _type_highest_bit(context: Any) -> Any:
-    def typer(bits: Any) -> Any:
-        return types.int64
+def lowest_bit(bits: int) -> int:
+    """The number of the lowest bit of 64; 64 where none is set."""
+    return (int(bits) & -int(bits)).bit_length() - 1 if bits else 64
 
-    return typer
+
+def count_bits(bits: int) -> int:
+    """How many of 64 bits are set."""
+    return int(bits).bit_count()
+
+
+def _type_bits(function: Callable[[int], int]) -> None:
+    @type_callable(function)  # type: ignore[untyped-decorator]
+    def _type(context: Any) -> Any:
+        def typer(bits: Any) -> Any:
+            return types.int64
+
+        return typer
+
+
+for _of_bits in (highest_bit, lowest_bit, count_bits):
+    _type_bits(_of_bits)
 
 
 @lower_builtin(highest_bit, types.int64)  # type: ignore[untyped-decorator]
 def _lower_highest_bit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     zeros = builder.ctlz(arguments[0], context.get_constant(types.boolean, False))
     return builder.sub(context.get_constant(types.int64, 63), zeros)
+
+
+@lower_builtin(lowest_bit, types.uint64)  # type: ignore[untyped-decorator]
+def _lower_lowest_bit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.cttz(arguments[0], context.get_constant(types.boolean, False))
+
+
+@lower_builtin(count_bits, types.uint64)  # type: ignore[untyped-decorator]
+def _lower_count_bits(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.ctpop(arguments[0])
+
+
+def write_past(out: npt.NDArray[Any], place: int, value: Any) -> None:
+    """Write what nobody reads soon past the caches: half of the traffic, since its line of memory is not read first.
+
+    Places must not be negative, and follow each other. A kernel that has written so ends with `written_past`.
+    """
+    out[place] = value
+
+
+@type_callable(write_past)  # type: ignore[untyped-decorator]
+def _type_write_past(context: Any) -> Any:
+    def typer(out: Any, place: Any, value: Any) -> Any:
+        return types.none
+
+    return typer
+
+
+@lower_builtin(write_past, types.Array, types.Integer, types.Any)  # type: ignore[untyped-decorator]
+def _lower_write_past(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind, _, given = signature.args
+    array = context.make_array(kind)(context, builder, arguments[0])
+    at = cgutils.get_item_pointer(context, builder, kind, array, [arguments[1]], wraparound=False)
+    stored = builder.store(context.cast(builder, arguments[2], given, kind.dtype), at, align=kind.dtype.bitwidth // 8)
+    stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+    return context.get_dummy_value()
+
+
+def written_past() -> None:
+    """Everybody sees what was written past the caches before what is written from here on."""
+
+
+@type_callable(written_past)  # type: ignore[untyped-decorator]
+def _type_written_past(context: Any) -> Any:
+    def typer() -> Any:
+        return types.none
+
+    return typer
+
+
+@lower_builtin(written_past)  # type: ignore[untyped-decorator]
+def _lower_written_past(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    builder.fence("seq_cst")
+    return context.get_dummy_value()
 
 
 def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:

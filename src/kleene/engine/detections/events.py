@@ -23,7 +23,6 @@ from kleene.engine.streams.intake import Points
 from kleene.kernels.detections import EventPoints
 from kleene.kernels.expression import EventColumns, Ints
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
-from kleene.kernels.scanning import places_of
 from kleene.pattern.expressions import Clause
 from kleene.pattern.nodes import Component
 from kleene.pattern.types import ValueType
@@ -118,8 +117,7 @@ class HeldEvents:
         schema = self._query.schema
         order = order_of(table, schema)
         types = row_types(table, schema)
-        wanted = types.which(self._query.types.__contains__)
-        useful = places_of(types.codes if order.rows is None else types.take(order.rows).codes, wanted)
+        useful, _ = (types if order.rows is None else types.take(order.rows)).among(self._query.types)
         chosen, numbers = order.of(None if len(useful) == table.num_rows else useful)
         rows, steps = EventRows(table, chosen), numbers["step"]
         if order.step is not None:

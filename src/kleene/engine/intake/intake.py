@@ -23,7 +23,6 @@ from kleene.engine.state.store import EventBatch, EventStore, taken
 from kleene.kernels.expression import Ints
 from kleene.kernels.gathering import Rows
 from kleene.kernels.keys import COUNTED, count_positions
-from kleene.kernels.scanning import places_of
 from kleene.pattern.query import BoundQuery
 
 
@@ -112,8 +111,8 @@ class Intake:
 
     def _useful(self, types: RowTypes) -> tuple[Rows | None, RowTypes]:
         """The places of events that some component could use, None where all are, and the types of these."""
-        places = places_of(types.codes, types.which(frozenset(self._query.types).__contains__))
-        return (None, types) if len(places) == types.size else (places, types.take(places))
+        places, useful = types.among(frozenset(self._query.types))
+        return (None, types) if useful.size == types.size else (places, useful)
 
     def _since(self, step: int, store: EventStore, numbers: dict[str, Ints]) -> dict[str, Ints]:
         """The numbers of a table's events, with steps counted from the first table on."""

@@ -19,7 +19,7 @@ from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.gathering import Rows, gather
 from kleene.kernels.opcodes import VALUE
-from kleene.kernels.scanning import Codes, count_codes
+from kleene.kernels.scanning import CHUNK, Codes, count_codes, fill_wanted
 from kleene.pattern.schema import Schema
 
 Flags = npt.NDArray[np.bool_]
@@ -57,6 +57,13 @@ class RowTypes:
         """[row]: whether it is of one of these types."""
         flags: Flags = self.which(lambda name: name is not None and name in wanted)[self.codes]
         return flags
+
+    def among(self, wanted: Container[str | None]) -> tuple[Rows, RowTypes]:
+        """The rows of these types, and which of them each has."""
+        # What is never written to takes no memory; 32 bits are enough for the rows of a table in memory.
+        rows, codes = empty((2, self.size + CHUNK), np.int32)
+        number = fill_wanted(self.codes, self.which(wanted.__contains__), rows, codes)
+        return rows[:number], RowTypes(self.names, _frozen(codes[:number]))
 
     def in_pool(self, strings: StringPool) -> Ints:
         """[row]: the code of its type in a pool of strings, or NO_TYPE."""

@@ -39,12 +39,15 @@ class Columns:
         """Let go of what was taken, before other rows are."""
         self._known.clear()
 
-    def events(self, rows: Rows, kind: pa.DataType, first: Rows | None = None) -> pa.Array:
+    def events(
+        self, rows: Rows, kind: pa.DataType, first: Rows | None = None, *, may_be_absent: bool = True
+    ) -> pa.Array:
         """A struct of the named columns for each row, NULL where there is none.
 
-        first   [row]: an event of the same match, whose values it has in columns that are agreed
+        first           [row]: an event of the same match, whose values it has in columns that are agreed
+        may_be_absent   whether some row may be none
         """
-        absent = bool(len(rows)) and bool(rows.min() < 0)
+        absent = may_be_absent and bool(len(rows)) and bool(rows.min() < 0)
         children = [
             self.take(each.name, first if first is not None and each.name in self.agreed else rows, absent=False)
             for each in kind

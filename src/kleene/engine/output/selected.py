@@ -35,6 +35,8 @@ class Selected:
     columns: tuple[npt.NDArray[np.int32], int] | None = None
     # [match]: the last event in pattern order, where matches are of single events.
     last: Rows | None = None
+    # Whether it is known that no match lacks a variable.
+    is_complete: bool = False
 
     @staticmethod
     def of(query: BoundQuery, matches: Matches, part: Ordered) -> Selected:
@@ -116,7 +118,7 @@ def _of_columns(query: BoundQuery, matches: ColumnarMatches, part: Ordered) -> S
             singles[component.variable] = np.full(part.size, -1, np.int32)
     all_present = len(singles) == len(query.positives) == len(columns)
     ends = [known[int(matches.places[place])] for place in (0, -1)]
-    return Selected(ends[0], singles, lists, (buffer, first) if all_present else None, ends[1])
+    return Selected(ends[0], singles, lists, (buffer, first) if all_present else None, ends[1], all_present and matches.follows)
 
 
 def _of_paths(query: BoundQuery, matches: PathMatches, kleene: int, part: Ordered) -> Selected:

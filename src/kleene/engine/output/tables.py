@@ -169,7 +169,8 @@ def _common(
         for name, events in (("start", selected.first), ("end", selected.last)):
             arrays[name] = columns.take(query.schema.time, events, absent=False)
     if "key" in schema.names:
-        arrays["key"] = columns.events(selected.first, schema.field("key").type)
+        kind = schema.field("key").type
+        arrays["key"] = columns.events(selected.first, kind, may_be_absent=not selected.is_complete)
     return arrays
 
 
@@ -179,7 +180,8 @@ def _variable(
     """A struct or a list of structs for each match."""
     kind = schema.field(name or variable).type
     if variable in selected.singles:
-        return columns.events(selected.singles[variable], kind, selected.first)
+        rows, may_be_absent = selected.singles[variable], not selected.is_complete
+        return columns.events(rows, kind, selected.first, may_be_absent=may_be_absent)
     return columns.event_lists(*selected.lists[variable], kind)
 
 

@@ -1,6 +1,7 @@
-"""Memory for arrays of results, from Arrow's memory pool, which reuses freed memory.
+"""Memory for arrays, scratch and results alike: what was freed is used again.
 
-The first write to a new page costs more than the data written to it.
+The first write to a new page costs more than the data written to it. Small arrays come from Arrow's memory pool, large ones
+are lent blocks that are kept (`blocks`), since the pool gives large memory back to the system within milliseconds.
 """
 
 from __future__ import annotations
@@ -14,12 +15,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kleene.engine.state.blocks import Blocks, memory_of_the_machine
+
 T = TypeVar("T", bound=np.generic)
 # As many zeros as were asked for at once.
 _ZEROS = np.zeros(0, np.int64)
 # Likewise of numbers; at most so many, since they take memory as long as the process runs.
 _RANGE = np.arange(0, dtype=np.int64)
 _MOST_SHARED = 1 << 20
+# Arrays of this size and more are lent blocks.
+_LARGE = 1 << 20
+# The part of the machine's memory that may be kept for arrays to come.
+_SHARE_KEPT = 8
+_BLOCKS = Blocks(memory_of_the_machine() // _SHARE_KEPT)
 
 
 def empty(shape: int | tuple[int, ...], kind: type[T]) -> npt.NDArray[T]:
@@ -27,11 +35,20 @@ def empty(shape: int | tuple[int, ...], kind: type[T]) -> npt.NDArray[T]:
     size = shape if isinstance(shape, int) else prod(shape)
     if not size:
         return np.empty(shape, kind)
-    return np.frombuffer(pa.allocate_buffer(size * np.dtype(kind).itemsize), kind).reshape(shape)
+    nbytes = size * np.dtype(kind).itemsize
+    if nbytes >= _LARGE:
+        return np.ndarray(shape, kind, buffer=_BLOCKS.lend(nbytes))
+    return np.frombuffer(pa.allocate_buffer(nbytes), kind).reshape(shape)
+
+
+def keep_at_most(nbytes: int) -> None:
+    """Keep no more than so much freed memory, in a process that shares its machine with others of its kind."""
+    _BLOCKS.keep_at_most(nbytes)
 
 
 def give_back() -> None:
     """Give freed memory back to the system, where what was computed is no longer needed."""
+    _BLOCKS.let_go()
     pa.default_memory_pool().release_unused()
     # Of the GNU C library, which keeps up to 64 MB otherwise; others have no such function.
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None

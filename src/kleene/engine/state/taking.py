@@ -14,10 +14,13 @@ import pyarrow as pa
 from kleene.engine.state.memory import empty
 from kleene.frames.numbers import bitmap, memory, to_arrow
 from kleene.kernels.expression import Ints
-from kleene.kernels.gathering import Rows, gather, gather_bits
+from kleene.kernels.gathering import Rows, gather, gather_bits, gather_past
 
 T = TypeVar("T", bound=np.generic)
 _WIDTHS: dict[int, type[np.unsignedinteger[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+# Results of so many bytes would only push out what caches hold.
+_BEYOND_CACHES = 1 << 20
 
 
 def in_one_piece(column: pa.ChunkedArray) -> pa.Array:
@@ -56,11 +59,11 @@ class Source:
             return None
         return self.codes._gathered(rows, np.uint32).astype(np.int64)
 
-    def _gathered(self, rows: Rows, width: type[T]) -> npt.NDArray[T]:
+    def _gathered(self, rows: Rows, width: type[T], *, is_result: bool = False) -> npt.NDArray[T]:
         out = empty(len(rows), width)
         if len(rows):
             assert self._numbers is not None, "rows of a column of fixed width"
-            gather(self._numbers, rows, out)
+            (gather_past if is_result and out.nbytes >= _BEYOND_CACHES else gather)(self._numbers, rows, out)
         return out
 
     def taken(self, rows: Rows, *, absent: bool) -> pa.Array:
@@ -72,7 +75,7 @@ class Source:
             codes = self.codes.taken(rows, absent=absent)
             return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered, safe=False)
         if self._numbers is not None and self._width is not None:
-            out = pa.py_buffer(self._gathered(rows, self._width))
+            out = pa.py_buffer(self._gathered(rows, self._width, is_result=True))
             return pa.Array.from_buffers(kind, len(rows), [self._validity(rows, absent), out])
         if pa.types.is_boolean(kind):
             return pa.Array.from_buffers(kind, len(rows), [self._validity(rows, absent), _bits(values, 1, rows)[0]])

@@ -23,7 +23,6 @@ from kleene.frames.results import times
 from kleene.kernels.blocks import holds_rows
 from kleene.kernels.expression import EventColumns, Ints
 from kleene.kernels.opcodes import MISSING, NULL, VALUE
-from kleene.kernels.scanning import places_of
 from kleene.kernels.stream_instances import StreamEvents
 from kleene.pattern.nodes import EventClass
 from kleene.pattern.schema import FIRST_TIE, Schema
@@ -45,9 +44,8 @@ class Arrived(NamedTuple):
 def arrived(table: pa.Table, stream: CompiledStream, values: CellValues) -> Iterator[Arrived]:
     """The events of a table that some formula takes, some of them at a time; a step is never cut."""
     schema = stream.plan.query.schema
-    types_of_rows = row_types(table, schema)
     types = {name for formula in stream.plan.formulas for name in formula.source.event_class.types}
-    useful = places_of(types_of_rows.codes, types_of_rows.which(types.__contains__))
+    useful, _ = row_types(table, schema).among(types)
     rows = EventRows(table, None if len(useful) == table.num_rows else useful)
     points = Points.of(rows, schema)
     order = points.order()
