@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,12 @@ from kleene.engine.intake.arrivals import Arrivals
 from kleene.engine.intake.counting import counts_all, counts_by_step
 from kleene.engine.output.outputs import EngineOutputs
 from kleene.engine.planning import Planning
-from kleene.engine.slices import Slice, by_end, side_by_side, slices_of, slices_of_keys
+from kleene.engine.slices import Slice, SliceEvents, are_right, by_end, side_by_side, slices_of, slices_of_keys
 from kleene.engine.state import snapshots
 from kleene.engine.state.budget import Accounts
 from kleene.engine.state.state_contract import check_state
 from kleene.engine.state.statistics import Alive, BatchCounts, RunCounts
+from kleene.engine.state.store import EventBatch
 from kleene.errors import BadSnapshot, UnboundedState, UnknownKind
 from kleene.lang.tree import OutputMode
 from kleene.optimize.planner import plan_query
@@ -260,7 +262,7 @@ class Engine:
             return slices_of_keys(table, query.schema, query.partition, number)
         if horizon is None or query.timeouts is not None or self.plan.has_negated_end:
             return [Slice(table)]
-        return slices_of(table, query.schema, horizon, number)
+        return slices_of(table, query.schema, horizon, number, self.plan.alternatives[0].key)
 
     @property
     def _is_by_key(self) -> bool:
@@ -277,8 +279,12 @@ class Engine:
         slices = [] if table is None else self.slices(table, number)
         if len(slices) < 2:
             return None
-        self._arrivals.settled(None)
-        outputs = side_by_side(self._match_slice, slices)
+        with side_by_side(len(slices)) as threads:
+            begun = threads.each(self._begin_slice, slices)
+            if not self._is_by_key and not self._are_right(begun):
+                return None
+            self._arrivals.settled(None)
+            outputs = threads.each(_settled_slice, begun)
         relevant = sum(each.statistics.relevant for each in outputs)
         matches = [each.matches for each in outputs if each.matches is not None]
         return EngineOutputs(
@@ -287,12 +293,15 @@ class Engine:
             statistics=BatchCounts(relevant=relevant),
         )
 
-    def _match_slice(self, part: Slice) -> EngineOutputs:
+    def _begin_slice(self, part: Slice) -> BegunSlice:
         state = self._holding(part.rows, None if self._planning is None else self._planning.again(looks=True))
-        arrived, _ = state.arrived(part.rows, 0, part.own)
-        state.take_in(arrived)
-        own = len(arrived.end) if part.since is None else np.count_nonzero(arrived.end >= part.since)
-        return replace(state.settle(None, since=part.since), statistics=BatchCounts(relevant=int(own)))
+        return BegunSlice(part, state, state.arrived(part.rows, 0, part.own)[0])
+
+    def _are_right(self, begun: Sequence[BegunSlice]) -> bool:
+        """Whether slices of time hold the events that they should, now that these are known."""
+        assert self.horizon is not None, "slices of time are of windows of time"
+        events = [SliceEvents(each.state.came_in_order, each.events.end, each.events.rows.places) for each in begun]
+        return are_right([each.part for each in begun], events, self.horizon)
 
     def _holding(self, table: pa.Table, planning: Planning | None = None) -> EngineState:
         planning = planning or self._planning
@@ -356,6 +365,21 @@ class Engine:
             except NotCompilable as reason:
                 raise BadSnapshot(f"no engine has held the events of this snapshot: {reason}") from None
         return engine
+
+
+class BegunSlice(NamedTuple):
+    """A slice whose events were taken in, and not matched yet."""
+
+    part: Slice
+    state: EngineState
+    events: EventBatch
+
+
+def _settled_slice(begun: BegunSlice) -> EngineOutputs:
+    part, state, events = begun
+    state.take_in(events)
+    own = len(events.end) if part.since is None else np.count_nonzero(events.end >= part.since)
+    return replace(state.settle(None, since=part.since), statistics=BatchCounts(relevant=int(own)))
 
 
 def _together(tables: Sequence[pa.Table | None]) -> pa.Table | None:

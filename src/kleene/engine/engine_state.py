@@ -143,6 +143,11 @@ class EngineState:
         """
         return self._intake.arrived(table, step, self.store, own)
 
+    @property
+    def came_in_order(self) -> bool:
+        """Whether the rows of the last table, or the useful ones where only these are looked at, came in order."""
+        return self._intake.in_order
+
     def planned_for(self, table: pa.Table) -> Plan:
         """The plan that would be chosen if these were the first events."""
         arrived, _ = self.arrived(table, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import cgutils, config, types
@@ -114,17 +115,17 @@ def highest_bit(bits: int) -> int:
     return int(bits).bit_length() - 1
 
 
-def lowest_bit(bits: int) -> int:
+def lowest_bit(bits: int | np.uint64) -> int:
     """The number of the lowest bit of 64; 64 where none is set."""
     return (int(bits) & -int(bits)).bit_length() - 1 if bits else 64
 
 
-def count_bits(bits: int) -> int:
+def count_bits(bits: int | np.uint64) -> int:
     """How many of 64 bits are set."""
     return int(bits).bit_count()
 
 
-def _type_bits(function: Callable[[int], int]) -> None:
+def _type_bits(function: Callable[[Any], int]) -> None:
     @type_callable(function)  # type: ignore[untyped-decorator]
     def _type(context: Any) -> Any:
         def typer(bits: Any) -> Any:

@@ -40,9 +40,9 @@ def fill_wanted(codes: Codes, wanted: Flags, rows: Numbers, kept: Numbers) -> in
         while at < end:
             for more in range(CHUNK):
                 # Unsigned: a place that may be negative is tested before each access.
-                along = np.uint64(lowest_bit(mask) & (_WORD - 1))
-                rows[at + np.uint64(more)] = begin + np.int64(along)
-                kept[at + np.uint64(more)] = some[along]
+                place = np.uint64(lowest_bit(mask) & (_WORD - 1))
+                rows[at + np.uint64(more)] = begin + np.int64(place)
+                kept[at + np.uint64(more)] = some[place]
                 mask &= mask - np.uint64(1)
             at += np.uint64(CHUNK)
         number = end
@@ -50,11 +50,13 @@ def fill_wanted(codes: Codes, wanted: Flags, rows: Numbers, kept: Numbers) -> in
 
 
 @inlined
-def _fill_one_by_one(begin: int, codes: Codes, wanted: Flags, rows: Numbers, kept: Numbers, number: int) -> int:
+def _fill_one_by_one(
+    begin: int, codes: Codes, wanted: Flags, rows: Numbers, kept: Numbers, number: int | np.int64
+) -> int:
     for row in range(begin, codes.size):
         rows[number], kept[number] = row, codes[row]
         number += 1 if wanted[codes[row]] else 0
-    return number
+    return int(number)
 
 
 @compiled

@@ -47,6 +47,8 @@ class Intake:
         # [group, COUNTED]
         self.counts = np.zeros((1, COUNTED), np.int64)
         self.past = Past(self.partitions) if keeps_past(query) else None
+        # Whether the rows of the last table, or the useful ones where only these are looked at, came in order.
+        self.in_order = True
         # The events of the last table, kept where timeouts need to know when windows of positions closed.
         self.passed: Passed | None = None
         self._tells_closing = query.counts_events and query.schema.start is None and query.timeouts is not None
@@ -65,6 +67,7 @@ class Intake:
         else:
             placed = self._among_useful(table, step, store, own)
         rows, types, numbers = placed.rows, placed.types, placed.numbers
+        self.in_order = placed.order.in_order
         if placed.order.step is not None:
             columns = set(self._query.columns_compared(rows.column_names)) - schema.unordered
             canonical = canonical_order(rows, numbers["start"], numbers["step"], schema, columns)

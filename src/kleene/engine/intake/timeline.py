@@ -35,6 +35,8 @@ class Order:
     step: Ints | None
     # Whether a tie-breaker orders events of the same time.
     tied: bool
+    # Whether rows came in the order of their ends.
+    in_order: bool = True
 
     @property
     def steps(self) -> int:
@@ -89,7 +91,7 @@ def order_of(table: AnyRows, schema: Schema) -> Order:
         changes = changes | (tie[1:] != tie[:-1])
     step = np.zeros(len(end), np.int64)
     np.cumsum(changes, out=step[1:])
-    return Order(rows, start, end, step, tied=tie is not None)
+    return Order(rows, start, end, step, tied=tie is not None, in_order=following != SHUFFLED)
 
 
 def bad_rows(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[BadRow], Flags | None]:

@@ -118,7 +118,8 @@ def _of_columns(query: BoundQuery, matches: ColumnarMatches, part: Ordered) -> S
             singles[component.variable] = np.full(part.size, -1, np.int32)
     all_present = len(singles) == len(query.positives) == len(columns)
     ends = [known[int(matches.places[place])] for place in (0, -1)]
-    return Selected(ends[0], singles, lists, (buffer, first) if all_present else None, ends[1], all_present and matches.follows)
+    in_order = (buffer, first) if all_present else None
+    return Selected(ends[0], singles, lists, in_order, ends[1], is_complete=all_present and matches.follows)
 
 
 def _of_paths(query: BoundQuery, matches: PathMatches, kleene: int, part: Ordered) -> Selected:

@@ -1,7 +1,8 @@
 """Blocks of memory that arrays are lent: when nobody refers to an array any more, its block serves the next one.
 
-The first write to a new page costs as much as writing it ten times, and a result has hundreds of megabytes of them. So
-blocks are kept, up to a limit. While one is kept its pages belong to the system, which takes them where memory is short.
+The first write to a new page costs as much as writing it ten times, and a result has hundreds of megabytes of them.
+So blocks are kept, up to a limit. While one is kept its pages belong to the system, which takes them where memory is
+short.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory for arrays, scratch and results alike: what was freed is used again.
 
-The first write to a new page costs more than the data written to it. Small arrays come from Arrow's memory pool, large ones
-are lent blocks that are kept (`blocks`), since the pool gives large memory back to the system within milliseconds.
+The first write to a new page costs more than the data written to it. Small arrays come from Arrow's memory pool, large
+ones are lent blocks that are kept (`blocks`), since the pool gives large memory back to the system within milliseconds.
 """
 
 from __future__ import annotations
