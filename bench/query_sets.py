@@ -35,9 +35,9 @@ import kleene
 from bench.measure import CountsDiffer, Verdict, header
 from bench.pattern_sets import patterns
 from bench.query_workload import DURATION, EVENTS, TEMPLATES, Workload, events, queries, text
-from kleene.engine.query_sets.lasting_arrays import give_back
 from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.engine.query_sets.shared_stream import SharedStream
+from kleene.engine.state.memory import give_back
 from kleene.frames.arrow import schema_on
 from kleene.kernels import shared_machine as kernel
 from kleene.query_set import QuerySet

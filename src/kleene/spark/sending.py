@@ -38,6 +38,7 @@ def _arrival() -> Callable[..., Any]:
 
     def arrive(maker: str, arguments: tuple[Any, ...], complaint: str) -> Any:
         import gc
+        import os
         import sys
         from importlib import import_module
 
@@ -47,6 +48,7 @@ def _arrival() -> Callable[..., Any]:
             # Spark itself asks for it, but later and in other words.
             import_module("pyarrow")
             factory = getattr(import_module(module), name)
+            import_module("kleene.engine.state.memory").one_of(os.cpu_count() or 1)
         except ImportError as problem:
             said = complaint.replace("{python}", sys.executable).replace("{problem}", str(problem))
             raise RuntimeError(said) from None

@@ -82,6 +82,10 @@ class Blocks:
             self._kept.clear()
             self._kept_bytes = 0
 
+    def unlock(self) -> None:
+        """In a process that was just forked: who had the lock is not here."""
+        self._lock = Lock()
+
     @property
     def kept_bytes(self) -> int:
         return self._kept_bytes

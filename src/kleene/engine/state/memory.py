@@ -7,6 +7,7 @@ ones are lent blocks that are kept (`blocks`), since the pool gives large memory
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from math import prod
 from typing import TypeVar
@@ -28,6 +29,8 @@ _LARGE = 1 << 20
 # The part of the machine's memory that may be kept for arrays to come.
 _SHARE_KEPT = 8
 _BLOCKS = Blocks(memory_of_the_machine() // _SHARE_KEPT)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_BLOCKS.unlock)
 
 
 def empty(shape: int | tuple[int, ...], kind: type[T]) -> npt.NDArray[T]:
@@ -41,9 +44,9 @@ def empty(shape: int | tuple[int, ...], kind: type[T]) -> npt.NDArray[T]:
     return np.frombuffer(pa.allocate_buffer(nbytes), kind).reshape(shape)
 
 
-def keep_at_most(nbytes: int) -> None:
-    """Keep no more than so much freed memory, in a process that shares its machine with others of its kind."""
-    _BLOCKS.keep_at_most(nbytes)
+def one_of(processes: int) -> None:
+    """This is one of so many processes of its kind on the machine: it keeps its part of what one of them may keep."""
+    _BLOCKS.keep_at_most(memory_of_the_machine() // _SHARE_KEPT // processes)
 
 
 def give_back() -> None:
