@@ -143,13 +143,14 @@ def test_a_forked_process_has_blocks_of_its_own() -> None:
     place = address(kept)
     del kept
     # Another thread may be lending at that moment.
-    with blocks._lock:
-        child = os.fork()
+    blocks._lock.acquire()
+    child = os.fork()
     if child == 0:
         blocks.unlock()
         loan = blocks.lend(MEGABYTE)
         loan[:] = 2
         os._exit(0 if address(loan) == place and (loan == 2).all() else 1)
+    blocks._lock.release()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     loan = blocks.lend(MEGABYTE)
     assert not (loan == 2).any()
