@@ -27,7 +27,7 @@ LINES = (
     *("ties", "tie_breaker", "durations", "durations_counted", "count_window", "agreeing", "nulls_missing"),
 )
 # Nodes and links that a block may have: none, so that every row stands alone; few; and as many as there are.
-MOST = (0, 8, 40, 1 << 18)
+MOST = (0, 40, 200, 1 << 18)
 CASES = rounds(1_300, share=52)
 
 

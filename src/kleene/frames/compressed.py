@@ -15,6 +15,7 @@ from kleene.frames.graph_type import GRAPH, OF_EACH_ROW, is_graph_type
 from kleene.frames.identity import bytes_hash
 from kleene.frames.numbers import to_arrow
 from kleene.frames.results import columns_of_input, event_column, event_fields, result_schema, times
+from kleene.kernels.graph_columns import list_events, number_links
 from kleene.kernels.identity import fold_ranges
 from kleene.pattern.nodes import ComponentKind
 from kleene.pattern.query import BoundQuery
@@ -55,7 +56,7 @@ class Graphs:
     # [row + 1]: row r holds the nodes node_offsets[r] … node_offsets[r + 1] − 1.
     node_offsets: Ints
     # [node]: its variable's place among the query's positive ones; −1 when the node is silent.
-    variables: Ints
+    variables: npt.NDArray[np.integer[Any]]
     # [node]: the number of its event in `Store`; −1 when the node is silent.
     events: Ints
     # [node + 1]: node n follows the nodes links[link_offsets[n] : link_offsets[n + 1]]; with none it is a start.
@@ -163,25 +164,21 @@ class _Listed:
     # [listed]: numbers in the store.
     events: Ints
     # [node]: the place of its event in its row's list.
-    places: Ints
+    places: npt.NDArray[np.int32]
 
     @staticmethod
     def of(graphs: Graphs, stored: int) -> _Listed:
+        offsets, places = np.empty(len(graphs) + 1, np.int64), np.empty(len(graphs.events), np.int32)
+        events = np.empty(len(graphs.events), np.int64)
+        if list_events(graphs.node_offsets, graphs.events, offsets, events, places):
+            return _Listed(offsets, events[: offsets[-1]], places)
         owners = np.repeat(np.arange(len(graphs)), np.diff(graphs.node_offsets))
         real = graphs.events >= 0
-        distinct, at = _distinct(owners[real] * stored + graphs.events[real])
+        distinct, at = np.unique(owners[real] * stored + graphs.events[real], return_inverse=True)
         offsets = np.searchsorted(distinct, np.arange(len(graphs) + 1) * stored)
-        places = np.full(len(graphs.events), -1, np.int64)
+        places = np.full(len(graphs.events), -1, np.int32)
         places[real] = at - offsets[owners[real]]
         return _Listed(offsets, distinct % max(stored, 1), places)
-
-
-def _distinct(values: Ints) -> tuple[Ints, Ints]:
-    """The values, each once, in order, and where each of the given ones is among them."""
-    steps = np.diff(values)
-    if not len(values) or steps.min(initial=0) < 0:
-        return np.unique(values, return_inverse=True)
-    return values[np.append(True, steps > 0)], np.append(0, np.cumsum(steps > 0))
 
 
 def _graph_column(
@@ -190,26 +187,23 @@ def _graph_column(
     size = len(graphs)
     _check_size(len(graphs.links), len(graphs.events) + size, len(listed.events))
     sharing = graphs.sharing or Sharing.nothing(size)
-    first, nodes = graphs.node_offsets[:-1], np.diff(graphs.node_offsets)
-    holds = nodes > 0
+    first = graphs.node_offsets[:-1]
+    holds = np.diff(graphs.node_offsets) > 0
     # Each row that holds nodes has one more offset than it has nodes.
     offset_offsets = graphs.node_offsets + np.append(0, np.cumsum(holds))
-    own_offsets = np.diff(offset_offsets)
     link_offsets = graphs.link_offsets[graphs.node_offsets]
-    at = np.arange(offset_offsets[-1]) - np.repeat(np.append(0, np.cumsum(holds))[:-1], own_offsets)
-    offsets = graphs.link_offsets[at] - np.repeat(link_offsets[:-1], own_offsets)
-    links = graphs.links - np.repeat(first, np.diff(link_offsets))
-    links[graphs.links < 0] = -1
+    offsets, links = np.empty(offset_offsets[-1], np.int32), np.empty(len(graphs.links), np.int32)
+    number_links(graphs.node_offsets, graphs.link_offsets, graphs.links, offsets, links)
     begins = sharing.begins - np.repeat(first, np.diff(sharing.begin_offsets))
     ends = graphs.ends - np.repeat(first[sharing.hosts], np.diff(graphs.end_offsets))
     node = kind.field("nodes").type.value_type
-    numbered = pa.StructArray.from_arrays([_narrow(graphs.variables), _narrow(listed.places)], fields=list(node))
+    numbered = pa.StructArray.from_arrays([_narrow(graphs.variables), to_arrow(listed.places)], fields=list(node))
     time = kind.field("starts").type.value_type
     hashes = store.hashes[listed.events]
     lists: dict[str, tuple[Ints, pa.Array]] = {
         "nodes": (graphs.node_offsets, numbered),
-        "offsets": (offset_offsets, _narrow(offsets)),
-        "predecessors": (link_offsets, _narrow(links)),
+        "offsets": (offset_offsets, to_arrow(offsets)),
+        "predecessors": (link_offsets, to_arrow(links)),
         "begins": (sharing.begin_offsets, _narrow(begins)),
         "ends": (graphs.end_offsets, _narrow(ends)),
         "events": (
@@ -222,7 +216,7 @@ def _graph_column(
     described = _described(query, columns_of_input(query, table.schema))
     only_holders = np.where(holds, 0, -1)
     parts = {
-        "shared": _block_numbers(query, sharing, [(listed.offsets, hashes), (link_offsets, links)]),
+        "shared": _block_numbers(query, sharing, [(listed.offsets, hashes.view(np.int64)), (link_offsets, links)]),
         "skipped": _narrow(sharing.skipped),
         "digest": _repeated(query.digest.hex(), pa.string(), only_holders),
         "variables": _repeated(described, kind.field("variables").type, only_holders),
@@ -242,7 +236,7 @@ def _block_numbers(query: BoundQuery, sharing: Sharing, contents: Sequence[tuple
     shared = np.bincount(hosts, minlength=len(hosts)) > 1
     numbers = np.full(len(hosts), bytes_hash(query.digest), np.uint64)
     for offsets, values in contents:
-        fold_ranges(numbers, offsets, values.view(np.int64))
+        fold_ranges(numbers, offsets, values)
     return to_arrow(numbers.view(np.int64)[hosts], ~shared[hosts])
 
 

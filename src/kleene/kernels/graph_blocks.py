@@ -3,6 +3,9 @@
 Rows whose matches have nodes in common form a block, and its first row, the host, holds the nodes of all. A node lies
 in a block with everything that can come before it in a match of one of the rows, so a walk back never leaves its block.
 A later row's window may have left some beginnings behind that an earlier one still had: these are told by number.
+
+A run's nodes are numbered as their events come, and each comes after those that it goes back to. So what rows reach is
+found in one pass over the nodes from the last one back, and the blocks are written in one pass from the first one on.
 """
 
 from __future__ import annotations
@@ -10,18 +13,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kleene.kernels.arithmetic import LEAST
-from kleene.kernels.copying import put
 from kleene.kernels.expression import Bytes, Ints
 from kleene.kernels.identity import Hashes, mix
 from kleene.kernels.jit import borrowed, compiled, inlined
 from kleene.kernels.paths import NodePool
-from kleene.kernels.runs import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, Numbers
+from kleene.kernels.runs import EVENT, FOLLOWING, LINK, NEWEST, ORIGIN, STARTS, STATE, Int, Numbers
 
 # The canonically first match to a node begins with it, or there are several candidates for it.
 BEGINS, TIED = -1, -2
+# Places of `Reached.counts`: the first node that is reached and the one after the last, nodes, links and beginnings in
+# all blocks, and nodes and links in the largest one.
+LOW, HIGH, NODES, LINKS, BEGINNINGS, LARGEST, COUNTS = range(7)
 
 
 class CompletedRows(NamedTuple):
@@ -39,83 +43,99 @@ class EventTimes(NamedTuple):
     moments: Ints  #  as results are ordered
 
 
-class Members(NamedTuple):
-    """Nodes in blocks: by host, then in the order of their events."""
+class Reached(NamedTuple):
+    """What some rows reach."""
 
-    offsets: Ints  # [row + 1]: where those of each row begin; only hosts have any
-    nodes: Numbers  # [member]: a node may be in several blocks
+    rows: Numbers  #   [node]: the first row that reaches it, or −1
+    links: Numbers  #  [node]: how many links it has, for that row
+    hosts: Ints  #     [row]
+    sizes: Ints  #     [row, 3]: nodes, links and beginnings that it holds for its block
+    counts: Ints
 
 
 class Blocks(NamedTuple):
-    """The graphs of blocks, with members numbered through."""
+    """The graphs of blocks. Their nodes are members: by host, then in the order of their events, numbered through."""
 
-    link_offsets: Ints  # [member + 1]
-    links: Ints  #        members, −1: a match can also begin here
-    ends: Ints  #         [end]: members, as `CompletedRows.nodes`
-    before: Ints  #       [member]: the one before it in the canonically first match to it, BEGINS or TIED
-    first_ends: Ints  #   [row]: the end of its canonically first match, or TIED
+    offsets: Ints  #       [row + 1]: where the members of each row begin; only hosts have any
+    events: Ints  #        [member]
+    variables: Bytes  #    [member]
+    before: Ints  #        [member]: the one before it in the canonically first match to it, BEGINS or TIED
+    link_offsets: Ints  #  [member + 1]
+    links: Ints  #         members, −1: a match can also begin here
+    begin_offsets: Ints  # [row + 1]
+    begins: Ints  #        members at which matches begin
+    ends: Ints  #          [end]: members, as `CompletedRows.nodes`
+    first_ends: Ints  #    [row]: the end of its canonically first match, or TIED
 
 
 @compiled
-def reach(
-    rows: CompletedRows,
-    times: EventTimes,
-    pool: NodePool,
-    most: int,  #       a block with more nodes and links is closed: later rows write again what they share with it
-    owner: Numbers,  #  [node]: room, all −1
-) -> tuple[Numbers, Numbers, Numbers]:
-    """The nodes that rows reach, the row of each, and the host of each row."""
-    rows, times, pool, owner = borrowed(rows), borrowed(times), borrowed(pool), borrowed(owner)
-    number = rows.offsets.size - 1
-    hosts = np.arange(number).astype(np.int32)
-    sizes = np.zeros(number, np.int64)
-    nodes, owners = np.empty(1024, np.int32), np.empty(1024, np.int32)
-    pending = np.empty(1024, np.int32)
-    total = 0
-    for row in range(number):
-        waiting = 0
+def reach(rows: CompletedRows, first: int, last: int, times: EventTimes, pool: NodePool, out: Reached) -> None:
+    """What the rows from `first` to `last` reach: the nodes, the first row of each, and the host of each row."""
+    rows, times, pool, out = borrowed(rows), borrowed(times), borrowed(pool), borrowed(out)
+    row_of, hosts = out.rows, out.hosts
+    low, high = np.int64(pool.nodes.shape[0]), np.int64(0)
+    for row in range(first, last):
+        hosts[row] = row
         for end in range(rows.offsets[row], rows.offsets[row + 1]):
-            if waiting == pending.size:
-                pending = _longer(pending)
-            pending[waiting] = rows.nodes[end]
-            waiting += 1
-        while waiting > 0:
-            waiting -= 1
-            node = pending[waiting]
-            mine = _host(hosts, row)
-            if owner[node] >= 0:
-                other = _host(hosts, owner[node])
-                if other == mine:
-                    continue
-                if sizes[other] <= most:
-                    # All that leads to the node is in that block, since its row's window began no later.
-                    hosts[max(mine, other)] = min(mine, other)
-                    sizes[min(mine, other)] += sizes[max(mine, other)]
-                    continue
-            owner[node] = row
-            if total == nodes.size:
-                nodes, owners = _longer(nodes), _longer(owners)
-            nodes[total], owners[total] = node, row
-            total += 1
-            sizes[mine] += 1
-            link = pool.nodes[node, LINK]
-            while link >= 0:
-                origin = pool.links[link, ORIGIN]
-                link = pool.links[link, FOLLOWING]
-                if times.measured[pool.nodes[origin, NEWEST]] >= rows.lowest[row]:
-                    sizes[mine] += 1
-                    if owner[origin] != row:
-                        if waiting == pending.size:
-                            pending = _longer(pending)
-                        pending[waiting] = origin
-                        waiting += 1
-    for row in range(number):
+            node = rows.nodes[end]
+            low, high = np.int64(min(low, node)), np.int64(max(high, node + 1))
+            if row_of[node] < 0:
+                row_of[node] = row
+            else:
+                _join(hosts, row_of[node], row)
+    nodes = links = beginnings = 0
+    node = high
+    while node > low:
+        node -= 1
+        row = int(row_of[node])
+        if row < 0:
+            continue
+        lowest, number = rows.lowest[row], 0
+        link = pool.nodes[node, LINK]
+        while link >= 0:
+            origin = pool.links[link, ORIGIN]
+            link = pool.links[link, FOLLOWING]
+            # Its window is the widest of those that reach the node.
+            if times.measured[pool.nodes[origin, NEWEST]] < lowest:
+                continue
+            number += 1
+            other = np.int64(row_of[origin])
+            if other != row:
+                if other >= 0:
+                    _join(hosts, other, row)
+                if other < 0 or row < other:
+                    row_of[origin] = row
+                low = np.int64(min(low, origin))
+        begins = pool.nodes[node, STARTS] == 1
+        out.links[node] = number + (1 if begins and number else 0)
+        nodes += 1
+        links += out.links[node]
+        beginnings += begins
+    for row in range(first, last):
         hosts[row] = _host(hosts, row)
-    return nodes[:total], owners[:total], hosts
+        out.sizes[row] = 0
+    largest = 0
+    for node in range(low, high):
+        if row_of[node] >= 0:
+            held = out.sizes[hosts[row_of[node]]]
+            held[0] += 1
+            held[1] += out.links[node]
+            held[2] += pool.nodes[node, STARTS] == 1
+            largest = max(largest, held[0] + held[1])
+    counts = out.counts
+    counts[LOW], counts[HIGH], counts[LARGEST] = low, high, largest
+    counts[NODES], counts[LINKS], counts[BEGINNINGS] = nodes, links, beginnings
 
 
 @inlined
-def _host(hosts: Numbers, row: int) -> int:
+def _join(hosts: Ints, one: Int, other: Int) -> None:
+    """Put two rows into one block; its first row is the host."""
+    one, other = _host(hosts, one), _host(hosts, other)
+    hosts[max(one, other)] = min(one, other)
+
+
+@inlined
+def _host(hosts: Ints, row: Int) -> Int:
     """The first row of a row's block; the way there becomes shorter."""
     while hosts[row] != row:
         hosts[row] = hosts[hosts[row]]
@@ -124,97 +144,84 @@ def _host(hosts: Numbers, row: int) -> int:
 
 
 @compiled
-def arrange(nodes: Numbers, owners: Numbers, hosts: Numbers, pool: NodePool, events: int) -> Members:
-    """Nodes by host and event: two passes that count, the second of which keeps the order of the first."""
-    pool = borrowed(pool)
-    of_event = np.zeros(events + 1, np.int64)
-    for place in range(nodes.size):
-        of_event[pool.nodes[nodes[place], EVENT] + 1] += 1
-    for event in range(events):
-        of_event[event + 1] += of_event[event]
-    by_event = np.empty(nodes.size, np.int32)
-    offsets = np.zeros(hosts.size + 1, np.int64)
-    for place in range(nodes.size):
-        event = pool.nodes[nodes[place], EVENT]
-        by_event[of_event[event]] = place
-        of_event[event] += 1
-        offsets[hosts[owners[place]] + 1] += 1
-    for row in range(hosts.size):
-        offsets[row + 1] += offsets[row]
-    following = offsets.copy()
-    arranged = np.empty(nodes.size, np.int32)
-    for at in range(nodes.size):
-        place = by_event[at]
-        host = hosts[owners[place]]
-        arranged[following[host]] = nodes[place]
-        following[host] += 1
-    return Members(offsets, arranged)
+def forget(reached: Reached) -> None:
+    """Before other rows are looked at."""
+    for node in range(reached.counts[LOW], reached.counts[HIGH]):
+        reached.rows[node] = -1
 
 
 @compiled
 def write_blocks(
     rows: CompletedRows,
-    hosts: Numbers,
-    members: Members,
+    first: int,
+    last: int,
     times: EventTimes,
     pool: NodePool,
-    place: Ints,  # [node]: room, all −1
-) -> Blocks:
-    """The graphs of blocks."""
-    rows, hosts, members, times = borrowed(rows), borrowed(hosts), borrowed(members), borrowed(times)
-    pool, place = borrowed(pool), borrowed(place)
-    link_offsets, links = np.zeros(members.nodes.size + 1, np.int64), np.empty(1024, np.int64)
-    before = np.empty(members.nodes.size, np.int64)
-    ends, first_ends = np.empty(rows.nodes.size, np.int64), np.full(hosts.size, TIED, np.int64)
-    by_host = np.argsort(hosts, kind="mergesort")
-    linked, at = 0, 0
-    for host in range(hosts.size):
-        low = members.offsets[host]
-        for member in range(low, members.offsets[host + 1]):
-            place[members.nodes[member]] = member
-        for member in range(low, members.offsets[host + 1]):
-            node = members.nodes[member]
-            begins = pool.nodes[node, STARTS] == 1
-            earlier = linked
-            latest = LEAST
-            before[member] = BEGINS if begins else TIED
-            link = pool.nodes[node, LINK]
-            while link >= 0:
-                # What stands before the block's own members is of another one, or of none.
-                origin = place[pool.links[link, ORIGIN]]
-                link = pool.links[link, FOLLOWING]
-                if origin < low:
-                    continue
-                if linked + 1 >= links.size:
-                    links = _longer(links)
-                links[linked] = origin
+    reached: Reached,
+    place: Numbers,  # [node]: room
+    out: Blocks,  #    of these rows, with members, links and ends numbered from 0
+) -> None:
+    """The graphs of the blocks of these rows."""
+    rows, times, pool, reached = borrowed(rows), borrowed(times), borrowed(pool), borrowed(reached)
+    place, out = borrowed(place), borrowed(out)
+    # [row]: where its next member, link and beginning are written.
+    following = np.empty((last - first, 3), np.int64)
+    out.offsets[0] = out.link_offsets[0] = out.begin_offsets[0] = linked = 0
+    for row in range(last - first):
+        held = reached.sizes[first + row]
+        following[row] = out.offsets[row], linked, out.begin_offsets[row]
+        out.offsets[row + 1] = out.offsets[row] + held[0]
+        linked += held[1]
+        out.begin_offsets[row + 1] = out.begin_offsets[row] + held[2]
+    for node in range(reached.counts[LOW], reached.counts[HIGH]):
+        row = reached.rows[node]
+        if row < 0:
+            continue
+        at, lowest = following[reached.hosts[row] - first], rows.lowest[row]
+        member, linked = at[0], at[1]
+        place[node] = member
+        out.events[member] = pool.nodes[node, EVENT]
+        out.variables[member] = pool.variables[pool.nodes[node, STATE]]
+        begins = pool.nodes[node, STARTS] == 1
+        before, latest = BEGINS if begins else TIED, LEAST
+        link = pool.nodes[node, LINK]
+        while link >= 0:
+            origin = pool.links[link, ORIGIN]
+            link = pool.links[link, FOLLOWING]
+            start = pool.nodes[origin, NEWEST]
+            if times.measured[start] < lowest:
+                continue
+            out.links[linked] = place[origin]
+            linked += 1
+            # A match that begins here would start after all others.
+            moment = times.moments[start]
+            if not begins and moment >= latest:
+                before = TIED if moment == latest or out.before[place[origin]] == TIED else place[origin]
+                latest = moment
+        if begins:
+            out.begins[at[2]] = member
+            at[2] += 1
+            if linked > at[1]:
+                out.links[linked] = -1
                 linked += 1
-                if not begins:
-                    # A match that begins here would start after all others.
-                    moment = times.moments[pool.nodes[members.nodes[origin], NEWEST]]
-                    if moment >= latest:
-                        before[member] = TIED if moment == latest or before[origin] == TIED else origin
-                        latest = moment
-            if begins and linked > earlier:
-                links[linked] = -1
-                linked += 1
-            link_offsets[member + 1] = linked
-        while at < hosts.size and hosts[by_host[at]] == host:
-            row = by_host[at]
-            at += 1
-            latest = LEAST
-            for end in range(rows.offsets[row], rows.offsets[row + 1]):
-                member = place[rows.nodes[end]]
-                ends[end] = member
-                moment = times.moments[pool.nodes[rows.nodes[end], NEWEST]]
-                if moment >= latest:
-                    first_ends[row] = TIED if moment == latest or before[member] == TIED else member
-                    latest = moment
-    return Blocks(link_offsets, links[:linked], ends, before, first_ends)
+        out.before[member] = before
+        out.link_offsets[member + 1] = linked
+        at[0], at[1] = member + 1, linked
+    begin = rows.offsets[first]
+    for row in range(first, last):
+        first_end, latest = np.int64(TIED), LEAST
+        for end in range(rows.offsets[row], rows.offsets[row + 1]):
+            member = np.int64(place[rows.nodes[end]])
+            out.ends[end - begin] = member
+            moment = times.moments[pool.nodes[rows.nodes[end], NEWEST]]
+            if moment >= latest:
+                first_end = np.int64(TIED) if moment == latest or out.before[member] == TIED else member
+                latest = moment
+        out.first_ends[row - first] = first_end
 
 
 @compiled
-def count_early(begin_offsets: Ints, measured: Ints, hosts: Numbers, lowest: Ints) -> Ints:
+def count_early(begin_offsets: Ints, measured: Ints, hosts: Ints, lowest: Ints) -> Ints:
     """[row]: how many of the beginnings in its block are before its window.
 
     begin_offsets   [row + 1]: where the beginnings of each host stand in `measured`, where they are from the earliest
@@ -271,10 +278,3 @@ def complete_folds(members: Ints, variables: Bytes, number: int, folds: Hashes) 
                 fold = mix(fold + np.uint64(name))
             complete[lane, row] = fold
     return complete
-
-
-@inlined
-def _longer(array: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
-    grown = np.empty(2 * array.size, array.dtype)
-    put(array, grown, 0)
-    return grown

@@ -127,8 +127,8 @@ def _first_ids(query: BoundQuery, graphs: Graphs, blocks: Blocks, hashes: Hashes
 def _walked_ids(query: BoundQuery, graphs: Graphs, spans: Spans, hashes: Hashes) -> pa.Array:
     """The same, found by a walk along each graph."""
     links = graphs.link_offsets, graphs.links
-    ends = graphs.end_offsets, graphs.ends
-    offsets, nodes = first_paths(graphs.node_offsets, graphs.variables, graphs.events, *links, *ends, spans.start)
+    ends, variables = (graphs.end_offsets, graphs.ends), graphs.variables.astype(np.int64, copy=False)
+    offsets, nodes = first_paths(graphs.node_offsets, variables, graphs.events, *links, *ends, spans.start)
     first = Matches(offsets, graphs.events[nodes], graphs.variables[nodes].astype(np.uint8))
     return match_ids(query, Selected.of(query, first, Ordered(None, len(first), spans_of(first, spans))), hashes)
 

@@ -4,19 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kleene.engine.executors.automaton import AutomatonExecutor
 from kleene.engine.output.ordering import Spans
+from kleene.engine.state.memory import empty
 from kleene.frames.compressed import Graphs, Sharing
 from kleene.kernels import runs as kernel
 from kleene.kernels.counting import count_paths
 from kleene.kernels.expression import Ints
-from kleene.kernels.graph_blocks import Blocks, CompletedRows, EventTimes, arrange, count_early, reach, write_blocks
+from kleene.kernels.graph_blocks import (
+    BEGINNINGS,
+    COUNTS,
+    LARGEST,
+    LINKS,
+    NODES,
+    Blocks,
+    CompletedRows,
+    EventTimes,
+    Reached,
+    count_early,
+    forget,
+    reach,
+    write_blocks,
+)
 from kleene.kernels.paths import NodePool, write_graphs
-from kleene.kernels.runs import Numbers
 from kleene.kernels.tallies import count_since
 from kleene.kernels.timeline import Timeline
 
@@ -93,12 +108,11 @@ class RowsOfRuns:
     @staticmethod
     def of(completed: Sequence[Completed], rows: Sequence[Ints], number: int) -> RowsOfRuns:
         """So many rows; `rows` says for each executor which row its completed runs belong to."""
-        pool, shifts = _one_pool(completed)
+        pool, nodes = _one_pool(completed)
         row = np.concatenate([np.zeros(0, np.int64), *rows])
         lowest = np.zeros(number, np.int64)
         # Runs that one event completes have the same window.
         lowest[row] = np.concatenate([np.zeros(0, np.int64), *(each.lowest for each in completed)])
-        nodes = [each.nodes + shift for each, shift in zip(completed, shifts, strict=True)]
         order = np.argsort(row, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=number))])
         ends = np.concatenate([np.zeros(0, np.int64), *nodes])[order]
@@ -113,10 +127,10 @@ class RowsOfRuns:
         return CompletedRows(taken, nodes[at], lowest[places])
 
 
-def _one_pool(completed: Sequence[Completed]) -> tuple[NodePool, list[int]]:
-    """The nodes of all executors in one pool, and by how much the numbers of each are greater there."""
+def _one_pool(completed: Sequence[Completed]) -> tuple[NodePool, list[Ints]]:
+    """The nodes of all executors in one pool, and there the nodes of each that are completed."""
     if len(completed) == 1:
-        return completed[0].pool, [0]
+        return completed[0].pool, [completed[0].nodes]
     nodes, links = [np.zeros((0, kernel.FIELDS), np.int32)], [np.zeros((0, 2), np.int32)]
     variables, shifts = [np.zeros(0, np.uint8)], []
     states = number = linked = 0
@@ -131,7 +145,14 @@ def _one_pool(completed: Sequence[Completed]) -> tuple[NodePool, list[int]]:
         for column in (nodes[-1][:, kernel.LINK], links[-1][:, kernel.FOLLOWING]):
             column[column >= 0] += linked
         states, number, linked = states + len(variables[-1]), number + len(nodes[-1]), linked + len(links[-1])
-    return NodePool(np.concatenate(nodes), np.concatenate(links), np.concatenate(variables)), shifts
+    joined, followed = np.concatenate(nodes), np.concatenate(links)
+    # As in the pool of one executor, nodes stand in the order of their events.
+    order = np.argsort(joined[:, kernel.EVENT], kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    followed[:, kernel.ORIGIN] = place[followed[:, kernel.ORIGIN]]
+    numbers = [place[first + each.nodes] for first, each in zip(shifts, completed, strict=True)]
+    return NodePool(joined[order], followed, np.concatenate(variables)), numbers
 
 
 def own_graphs(rows: CompletedRows, pool: NodePool, time: Timeline) -> Graphs:
@@ -143,32 +164,90 @@ def own_graphs(rows: CompletedRows, pool: NodePool, time: Timeline) -> Graphs:
 
 def shared_graphs(runs: RowsOfRuns, spans: Spans, time: Timeline) -> tuple[Graphs, Blocks]:
     """The graphs of all rows, each node once for the rows that share it."""
-    rows, pool = runs.rows, runs.pool
-    times = EventTimes(time.starts, spans.start)
-    nodes, owners, hosts = reach(rows, times, pool, _MOST, np.full(len(pool.nodes), -1, np.int32))
-    members = arrange(nodes, owners, hosts, pool, len(spans.start))
-    blocks = write_blocks(rows, hosts, members, times, pool, np.full(len(pool.nodes), -1, np.int64))
-    events = pool.nodes[members.nodes, kernel.EVENT].astype(np.int64)
-    variables = pool.variables[pool.nodes[members.nodes, kernel.STATE]]
-    begins = np.flatnonzero(pool.nodes[members.nodes, kernel.STARTS] == 1)
-    sharing = _sharing(rows, hosts, members.offsets, begins, time.starts[events[begins]])
+    rows, times, number = runs.rows, EventTimes(time.starts, spans.start), len(runs.rows.lowest)
+    parts, hosts = list[Blocks](), empty(number, np.int64)
+    reached, place = _room_to_reach(runs.pool, hosts), empty(len(runs.pool.nodes), np.int32)
+    first, some = 0, number
+    while first < number:
+        last = min(first + some, number)
+        reach(rows, first, last, times, runs.pool, reached)
+        largest = reached.counts[LARGEST]
+        # A block that is too large is cut between rows: those behind write again what they share with those before.
+        if largest <= _MOST or last == first + 1:
+            parts.append(_room_for_blocks(rows, first, last, reached))
+            write_blocks(rows, first, last, times, runs.pool, reached, place, parts[-1])
+            first, some = last, 2 * some if 4 * largest <= _MOST else some
+        else:
+            some = (last - first + 1) // 2
+        forget(reached)
+    blocks = parts[0] if len(parts) == 1 else _one_after_the_other(parts)
+    sharing = _sharing(rows, hosts, blocks, time.starts)
     links = blocks.link_offsets, blocks.links
-    return Graphs(members.offsets, variables, events, *links, rows.offsets, blocks.ends, sharing), blocks
+    return Graphs(blocks.offsets, blocks.variables, blocks.events, *links, rows.offsets, blocks.ends, sharing), blocks
 
 
-def _sharing(rows: CompletedRows, hosts: Numbers, member_offsets: Ints, begins: Ints, measured: Ints) -> Sharing:
-    """Who holds the nodes of whom, and which beginnings are too early for whom.
+def _room_to_reach(pool: NodePool, hosts: Ints) -> Reached:
+    nodes = len(pool.nodes)
+    found = empty(nodes, np.int32)
+    found.fill(-1)
+    return Reached(found, empty(nodes, np.int32), hosts, empty((len(hosts), 3), np.int64), np.zeros(COUNTS, np.int64))
 
-    begins     the members at which matches begin, by host
-    measured   [begin]: its start, as windows are measured
-    """
-    offsets = np.searchsorted(begins, member_offsets)
+
+def _room_for_blocks(rows: CompletedRows, first: int, last: int, reached: Reached) -> Blocks:
+    size, (nodes, links, beginnings) = last - first, reached.counts[[NODES, LINKS, BEGINNINGS]].tolist()
+    return Blocks(
+        offsets=empty(size + 1, np.int64),
+        events=empty(nodes, np.int64),
+        variables=empty(nodes, np.uint8),
+        before=empty(nodes, np.int64),
+        link_offsets=empty(nodes + 1, np.int64),
+        links=empty(links, np.int64),
+        begin_offsets=empty(size + 1, np.int64),
+        begins=empty(beginnings, np.int64),
+        ends=empty(int(rows.offsets[last] - rows.offsets[first]), np.int64),
+        first_ends=empty(size, np.int64),
+    )
+
+
+def _one_after_the_other(parts: Sequence[Blocks]) -> Blocks:
+    members = np.cumsum([0, *(len(part.events) for part in parts)]).tolist()
+    linked = np.cumsum([0, *(len(part.links) for part in parts)]).tolist()
+    begun = np.cumsum([0, *(len(part.begins) for part in parts)]).tolist()
+
+    def together(name: str, firsts: Sequence[int] | None = None) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        if firsts is not None:
+            arrays = [np.where(array < 0, array, array + first) for array, first in zip(arrays, firsts, strict=False)]
+        # Where each row's begin there is one more, which the next part begins with.
+        arrays[:-1] = [array[:-1] if name.endswith("offsets") else array for array in arrays[:-1]]
+        return np.concatenate(arrays)
+
+    firsts = {
+        "offsets": members,
+        "events": None,
+        "variables": None,
+        "before": members,
+        "link_offsets": linked,
+        "links": members,
+        "begin_offsets": begun,
+        "begins": members,
+        "ends": members,
+        "first_ends": members,
+    }
+    return Blocks(**{name: together(name, first) for name, first in firsts.items()})
+
+
+def _sharing(rows: CompletedRows, hosts: Ints, blocks: Blocks, starts: Ints) -> Sharing:
+    """Who holds the nodes of whom, and which beginnings are too early for whom."""
+    offsets, begins = blocks.begin_offsets, blocks.begins
+    measured = starts[blocks.events[begins]]
     host_of = np.repeat(np.arange(len(hosts)), np.diff(offsets))
+    # Events that last need not start in the order that they stand in.
     order = np.lexsort((measured, host_of))
+    begins = begins[order]
     skipped = count_early(offsets, measured[order], hosts, rows.lowest)
     # Only where a row skips some is it needed which there are.
     needed = np.zeros(len(hosts), np.bool_)
     needed[hosts[skipped > 0]] = True
-    kept = needed[host_of]
     sizes = np.where(needed, np.diff(offsets), 0)
-    return Sharing(hosts.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)]), begins[order][kept], skipped)
+    return Sharing(hosts, np.concatenate([[0], np.cumsum(sizes)]), begins[needed[host_of]], skipped)
