@@ -15,7 +15,7 @@ import kleene
 from kleene.errors import BudgetExceeded
 from kleene.frames import compressed
 from kleene.frames.arrow import schema_on
-from kleene.frames.compressed import Graphs, RowFacts, Store, compressed_table, graph_column
+from kleene.frames.compressed import Events, Graphs, RowFacts, Store, compressed_table
 from kleene.kernels.counting import count_paths
 from kleene.pattern.query import BoundQuery
 from kleene.reference.evaluator import reference_match
@@ -54,12 +54,18 @@ def counts(given: Graphs) -> list[int]:
     return count_paths(given.node_offsets, given.link_offsets, given.links, given.end_offsets, given.ends)
 
 
+def graph_column(table: pa.Table, given: Graphs, known: Store) -> pa.StructArray:
+    """The `graph` column, where nothing else matters."""
+    facts = RowFacts(["id"] * len(given), ["1"] * len(given))
+    return compressed_table(bound(), Events.of(table), given, known, facts).column("graph").combine_chunks()
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.int32])
 def test_a_table_from_arrays(kind: Any) -> None:
     given = graphs(kind)
     assert counts(given) == [7, 3]
     ids = first_ids(bound(), given, store())
-    table = compressed_table(bound(), TABLE, given, store(), RowFacts(ids, list(map(str, counts(given)))))
+    table = compressed_table(bound(), Events.of(TABLE), given, store(), RowFacts(ids, list(map(str, counts(given)))))
     table.validate(full=True)
     assert table.select(["start", "end", "count", "last"]).to_pylist() == [
         {"start": 1, "end": 5, "count": "7", "last": {"type": "B", "ts": 5, "x": 3}},
@@ -74,7 +80,6 @@ def test_a_table_from_arrays(kind: Any) -> None:
     assert ids == [found[0]["match_id"], found[7]["match_id"]]
     verbose = {row["match_id"]: row for row in kleene.match(TABLE, "PATTERN A+ a[] ; B b").to_pylist()}
     assert all(row == verbose[row["match_id"]] for row in found)
-    assert graph_column(bound(), TABLE, given, store()).equals(table.column("graph").combine_chunks())
 
 
 def test_unsigned_variables_of_graphs_without_silent_nodes() -> None:
@@ -89,15 +94,15 @@ def test_unsigned_variables_of_graphs_without_silent_nodes() -> None:
         end_offsets=np.array([0, 1]),
         ends=given.ends[1:] - low,
     )
-    whole = graph_column(bound(), TABLE, given, store())
-    assert graph_column(bound(), TABLE, second, store()).to_pylist() == [whole[1].as_py()]
+    whole = graph_column(TABLE, given, store())
+    assert graph_column(TABLE, second, store()).to_pylist() == [whole[1].as_py()]
     assert first_ids(bound(), second, store()) == first_ids(bound(), given, store())[1:]
 
 
 def test_more_links_than_arrow_can_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compressed, "_MOST", 11)
     with pytest.raises(BudgetExceeded, match="more than 11 links"):
-        graph_column(bound(), TABLE, graphs(), store())
+        graph_column(TABLE, graphs(), store())
 
 
 def test_many_rows_are_made_at_once() -> None:
@@ -117,8 +122,8 @@ def test_many_rows_are_made_at_once() -> None:
     table = pa.table({"type": ["A"] * (size - 1) + ["B"], "ts": np.arange(size), "x": np.zeros(size, np.int64)})
     at = np.arange(size)
     known = replace(store(), rows=at, starts=at, ends=at, hashes=at.astype(np.uint64))
-    assert quickest(lambda: graph_column(bound(), table, given, known), times=1) < 2
-    made = graph_column(bound(), table, given, known)
+    assert quickest(lambda: graph_column(table, given, known), times=1) < 2
+    made = graph_column(table, given, known)
     assert len(made) == rows
     # Without −1 a list can begin with the first event only.
     assert made[999]["predecessors"].as_py() == one.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,18 @@ class Graphs:
 
 
 @dataclass(frozen=True, eq=False)
+class Events:
+    """The events by row: their columns, and how structs of some columns are made for some rows."""
+
+    columns: pa.Schema
+    taken: Callable[[Ints, pa.DataType], pa.Array]
+
+    @staticmethod
+    def of(table: pa.Table) -> Events:
+        return Events(table.schema, lambda rows, kind: event_column(table, rows, kind))
+
+
+@dataclass(frozen=True, eq=False)
 class Store:
     """What is known of each event by its number. A greater number is later in canonical order."""
 
@@ -104,9 +116,9 @@ class RowFacts:
     starts: Ints | None = None
 
 
-def compressed_table(query: BoundQuery, table: pa.Table, graphs: Graphs, store: Store, facts: RowFacts) -> pa.Table:
-    """The documented columns of a result; `table` holds the events."""
-    schema = result_schema(query, table.schema)
+def compressed_table(query: BoundQuery, events: Events, graphs: Graphs, store: Store, facts: RowFacts) -> pa.Table:
+    """The documented columns of a result."""
+    schema = result_schema(query, events.columns)
     listed = _Listed.of(graphs, len(store.rows))
     completing = graphs.completing
     starts = facts.starts
@@ -119,17 +131,11 @@ def compressed_table(query: BoundQuery, table: pa.Table, graphs: Graphs, store: 
         "end": times(store.ends[completing], schema.field("end").type),
     }
     if query.partition:
-        columns["key"] = event_column(table, store.rows[completing], schema.field("key").type)
+        columns["key"] = events.taken(store.rows[completing], schema.field("key").type)
     columns["count"] = pa.array(facts.counts, pa.string())
-    columns["last"] = event_column(table, store.rows[completing], schema.field("last").type)
-    columns["graph"] = _graph_column(query, table, graphs, store, listed, schema.field("graph").type)
+    columns["last"] = events.taken(store.rows[completing], schema.field("last").type)
+    columns["graph"] = _graph_column(query, events, graphs, store, listed, schema.field("graph").type)
     return pa.table(columns, schema=schema)
-
-
-def graph_column(query: BoundQuery, table: pa.Table, graphs: Graphs, store: Store) -> pa.StructArray:
-    """The `graph` column alone."""
-    kind = result_schema(query, table.schema).field("graph").type
-    return _graph_column(query, table, graphs, store, _Listed.of(graphs, len(store.rows)), kind)
 
 
 def some_rows(result: pa.Table, keep: npt.NDArray[np.bool_]) -> pa.Table:
@@ -182,7 +188,7 @@ class _Listed:
 
 
 def _graph_column(
-    query: BoundQuery, table: pa.Table, graphs: Graphs, store: Store, listed: _Listed, kind: pa.DataType
+    query: BoundQuery, events: Events, graphs: Graphs, store: Store, listed: _Listed, kind: pa.DataType
 ) -> pa.StructArray:
     size = len(graphs)
     _check_size(len(graphs.links), len(graphs.events) + size, len(listed.events))
@@ -208,12 +214,12 @@ def _graph_column(
         "ends": (graphs.end_offsets, _narrow(ends)),
         "events": (
             listed.offsets,
-            event_column(table, store.rows[listed.events], kind.field("events").type.value_type),
+            events.taken(store.rows[listed.events], kind.field("events").type.value_type),
         ),
         "starts": (listed.offsets, times(store.starts[listed.events], time)),
         "hashes": (listed.offsets, to_arrow(hashes.view(np.int64))),
     }
-    described = _described(query, columns_of_input(query, table.schema))
+    described = _described(query, columns_of_input(query, events.columns))
     only_holders = np.where(holds, 0, -1)
     parts = {
         "shared": _block_numbers(query, sharing, [(listed.offsets, hashes.view(np.int64)), (link_offsets, links)]),

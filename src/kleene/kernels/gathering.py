@@ -16,18 +16,18 @@ Rows = NDArray[np.signedinteger]
 
 
 @compiled
-def gather(values: NDArray[np.generic], rows: Rows, out: NDArray[np.generic]) -> None:
-    """The value at each row; where there is no row, any value."""
+def gather(values: NDArray[np.generic], rows: Rows, out: NDArray[np.generic], past: bool) -> None:
+    """The values at these rows; an arbitrary one where there is none.
+
+    past   whether they are written past the caches, since nobody reads them soon
+    """
+    if past:
+        for place in range(len(rows)):
+            write_past(out, place, values[max(rows[place], 0)])
+        written_past()
+        return
     for place in range(len(rows)):
         out[place] = values[max(rows[place], 0)]
-
-
-@compiled
-def gather_past(values: NDArray[np.generic], rows: Rows, out: NDArray[np.generic]) -> None:
-    """As `gather`, past the caches: for columns of results, which nobody reads soon."""
-    for place in range(len(rows)):
-        write_past(out, place, values[max(rows[place], 0)])
-    written_past()
 
 
 @compiled

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kleene.frames.composites import composite_rows, timeout_rows
 from kleene.frames.composites import with_composites as below
-from kleene.frames.compressed import RowFacts, compressed_table
+from kleene.frames.compressed import Events, RowFacts, compressed_table
 from kleene.frames.results import (
     closed_times,
     event_column,
@@ -176,4 +176,4 @@ def _compressed_table(result: Result, table: pa.Table) -> pa.Table:
     assert shared is not None
     ids = [result.ids[places[0]] for _, places in shared.groups]
     counts = [str(len(places)) for _, places in shared.groups]
-    return compressed_table(result.query, table, shared.graphs, shared.store, RowFacts(ids, counts))
+    return compressed_table(result.query, Events.of(table), shared.graphs, shared.store, RowFacts(ids, counts))

@@ -74,12 +74,12 @@ class RowTypes:
     def numbered(self, by_type: Ints) -> Ints:
         """[row]: the number of its type, given [name]."""
         numbers = empty(self.size, np.int64)
-        gather(by_type, self.codes, numbers)
+        gather(by_type, self.codes, numbers, False)
         return numbers
 
     def take(self, places: Rows) -> RowTypes:
         codes = empty(len(places), np.int32)
-        gather(self.codes, places, codes)
+        gather(self.codes, places, codes, False)
         return RowTypes(self.names, _frozen(codes))
 
     def between(self, first: int, last: int) -> RowTypes:

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kleene.engine.output.gathering import constant
+from kleene.engine.output.gathering import Columns, constant
 from kleene.engine.output.graphs import Completed, RowsOfRuns, counts_and_huge, own_graphs, shared_graphs
 from kleene.engine.output.identity import Hashes, begun_folds, ids_of, match_ids, used_hashes
 from kleene.engine.output.matches import Matches
 from kleene.engine.output.ordering import Ordered, Spans, spans_of
 from kleene.engine.output.selected import Selected
 from kleene.engine.state.event_rows import EventRows
-from kleene.frames.compressed import Graphs, RowFacts, Store, compressed_table
+from kleene.frames.compressed import Events, Graphs, RowFacts, Store, compressed_table
 from kleene.frames.numbers import to_arrow
 from kleene.frames.results import event_column, result_schema, times
 from kleene.kernels.expression import Ints
@@ -57,7 +57,8 @@ def compressed(
         places[open_rows] = len(events) + np.arange(len(open_rows))
         ids = pa.concat_arrays([ids, _walked_ids(query, own, spans, hashes)]).take(to_arrow(places))
     store = Store(np.arange(rows.num_rows, dtype=np.int64), spans.start, spans.end, hashes)
-    return compressed_table(query, rows.table, shared, store, RowFacts(ids, counts, starts))
+    held = Events(rows.schema, Columns(rows).events)
+    return compressed_table(query, held, shared, store, RowFacts(ids, counts, starts))
 
 
 def _rows(events: Sequence[Ints]) -> tuple[Ints, list[Ints]]:

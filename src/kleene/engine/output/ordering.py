@@ -106,8 +106,8 @@ def spans_of(matches: Matches, spans: Spans) -> Times:
     size = len(matches)
     times = start, end = Times(empty(size, np.int64), empty(size, np.int64))
     if matches.follows:
-        gather(spans.start, matches.first, start)
-        gather(spans.end, matches.last, end)
+        gather(spans.start, matches.first, start, False)
+        gather(spans.end, matches.last, end, False)
         return times
     lasting = spans.start is not spans.end and not np.array_equal(spans.start, spans.end)
     if isinstance(matches, ColumnarMatches):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from kleene.engine.state.memory import empty
 from kleene.frames.numbers import bitmap, memory, to_arrow
 from kleene.kernels.expression import Ints
-from kleene.kernels.gathering import Rows, gather, gather_bits, gather_past
+from kleene.kernels.gathering import Rows, gather, gather_bits
 
 T = TypeVar("T", bound=np.generic)
 _WIDTHS: dict[int, type[np.unsignedinteger[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
@@ -63,7 +63,7 @@ class Source:
         out = empty(len(rows), width)
         if len(rows):
             assert self._numbers is not None, "rows of a column of fixed width"
-            (gather_past if is_result and out.nbytes >= _BEYOND_CACHES else gather)(self._numbers, rows, out)
+            gather(self._numbers, rows, out, is_result and out.nbytes >= _BEYOND_CACHES)
         return out
 
     def taken(self, rows: Rows, *, absent: bool) -> pa.Array:
