@@ -1,8 +1,8 @@
 """Blocks of memory that arrays are lent: when nobody refers to an array any more, its block serves the next one.
 
 The first write to a new page costs as much as writing it ten times, and a result has hundreds of megabytes of them.
-So blocks are kept, up to a limit. While one is kept its pages belong to the system, which takes them where memory is
-short.
+So blocks are kept, up to a limit. All but the latest are laid open: their pages belong to the system while they are
+kept, which takes them where memory is short.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
+from collections.abc import Sequence
 from mmap import PAGESIZE, mmap
 from threading import Lock
 from typing import Any
@@ -18,6 +19,8 @@ import numpy as np
 
 # Arrays of this size and more have large pages where the system has them.
 _LARGE = 1 << 22
+# So many bytes are kept and not laid open, since that takes some microseconds a block.
+_CLOSED = 1 << 27
 # A kept block serves an array that needs so much of it, or more.
 _LEAST_USED = 0.6
 
@@ -40,9 +43,10 @@ class Blocks:
     def __init__(self, most: int) -> None:
         """`most`: so many bytes are kept."""
         self._most = most
-        # The one that came back last stands last.
-        self._kept: list[mmap] = []
-        self._kept_bytes = 0
+        # Those that are laid open, then those that are not; of each the one that came back last stands last.
+        self._open: list[mmap] = []
+        self._closed: list[mmap] = []
+        self._open_bytes = self._closed_bytes = 0
         self._lock = Lock()
         # Blocks that came back while the lock was held, perhaps by the same thread: objects die at any moment.
         self._returned: deque[mmap] = deque()
@@ -79,8 +83,9 @@ class Blocks:
         """Give all that is kept back to the system."""
         with self._lock:
             self._file_returned()
-            self._kept.clear()
-            self._kept_bytes = 0
+            self._open.clear()
+            self._closed.clear()
+            self._open_bytes = self._closed_bytes = 0
 
     def unlock(self) -> None:
         """In a process that was just forked: who had the lock is not here."""
@@ -88,7 +93,7 @@ class Blocks:
 
     @property
     def kept_bytes(self) -> int:
-        return self._kept_bytes
+        return self._open_bytes + self._closed_bytes
 
     def _file_returned(self) -> None:
         while self._returned:
@@ -96,25 +101,41 @@ class Blocks:
             if len(block) > self._most:
                 continue
             self._let_go(len(block))
+            self._closed.append(block)
+            self._closed_bytes += len(block)
+        while self._closed_bytes > _CLOSED:
+            block = self._closed.pop(0)
+            self._closed_bytes -= len(block)
             _lay_open(block)
-            self._kept.append(block)
-            self._kept_bytes += len(block)
+            self._open.append(block)
+            self._open_bytes += len(block)
 
     def _let_go(self, coming: int) -> None:
         """Make room for so many bytes more: those kept longest go first."""
-        first = 0
-        while self._kept_bytes + coming > self._most:
-            self._kept_bytes -= len(self._kept[first])
-            first += 1
-        del self._kept[:first]
+        while self._open and self.kept_bytes + coming > self._most:
+            self._open_bytes -= len(self._open.pop(0))
+        while self._closed and self.kept_bytes + coming > self._most:
+            self._closed_bytes -= len(self._closed.pop(0))
 
     def _fitting(self, size: int) -> mmap | None:
-        for place in range(len(self._kept) - 1, -1, -1):
-            length = len(self._kept[place])
-            if length >= size >= _LEAST_USED * length:
-                self._kept_bytes -= length
-                return self._kept.pop(place)
+        place = _latest_fitting(self._closed, size)
+        if place is not None:
+            block = self._closed.pop(place)
+            self._closed_bytes -= len(block)
+            return block
+        place = _latest_fitting(self._open, size)
+        if place is not None:
+            block = self._open.pop(place)
+            self._open_bytes -= len(block)
+            return block
         return None
+
+
+def _latest_fitting(kept: Sequence[mmap], size: int) -> int | None:
+    for place in range(len(kept) - 1, -1, -1):
+        if len(kept[place]) >= size >= _LEAST_USED * len(kept[place]):
+            return place
+    return None
 
 
 def _rounded(size: int) -> int:
