@@ -34,6 +34,11 @@ def stream(size: int = EVENTS, seed: int = 1) -> pa.Table:
     return pa.table({"type": types, "ts": times, "k": draw.integers(0, 50, size), "x": draw.random(size)})
 
 
+@pytest.fixture(autouse=True)
+def _also_where_rows_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "FEWEST_SPARSE_ROWS", 1)
+
+
 @pytest.mark.parametrize("stratum", ["sequence", "kleene_any", "conjunction", "negation", "ties", "compressed"])
 def test_slices_agree_with_the_reference(stratum: str, record_property: Callable[[str, object], None]) -> None:
     """Where slices are cut anywhere; some of the pairs of all other tests of agreement run so, too."""
@@ -164,10 +169,10 @@ def test_rows_in_no_order_and_few_rows_are_one_slice() -> None:
 
 def test_few_rows_of_a_key_in_a_window_are_one_slice() -> None:
     table, schema = stream(), schema_on(stream().schema, Schema())
-    for key, horizon, number in (((), 100, 4), (("k",), 100, 1), (("k",), 500, 4), (("k", "x"), 500, 1)):
-        assert len(slices_of(table, schema, horizon, 4, key)) == number
-    with mock.patch.object(slices, "FEWEST_SPARSE_ROWS", FEWEST_ROWS):
-        assert len(slices_of(table, schema, 100, 4, ("k",))) == 4
+    for key, horizon, number in (((), 100, 4), (("k",), 100, 1), (("k",), 2_000, 4), (("k", "x"), 2_000, 1)):
+        with mock.patch.object(slices, "FEWEST_SPARSE_ROWS", 4 * FEWEST_ROWS):
+            assert len(slices_of(table, schema, horizon, 4, key)) == number
+        assert len(slices_of(table, schema, horizon, 4, key)) == 4
 
 
 @pytest.mark.parametrize("type_", [*"AD"])

@@ -45,7 +45,7 @@ _TURN_SECONDS = 0.0005
 # Fewer rows than this are matched sooner than a second slice is set up; fewer than that, where a window holds few rows
 # of a key: then rows take little more time than Python takes for a slice, which has but one core.
 FEWEST_ROWS, FEWEST_SPARSE_ROWS = 1 << 16, 1 << 21
-_DENSE = 4
+_DENSE = 16
 # Of a slice's own rows, the share that the slice before it may have to match as well.
 MOST_TWICE = 0.5
 # Rows by which a table is judged before all of them are read: by their times, and by their keys.
