@@ -15,7 +15,7 @@ from kleene.engine.intake.strings import StringPool
 from kleene.engine.intake.timeline import ranks
 from kleene.engine.output.gathering import Columns, constant, time_column
 from kleene.engine.output.identity import Hashes, match_ids, used_hashes
-from kleene.engine.output.matches import Matches
+from kleene.engine.output.matches import ColumnarMatches, Matches
 from kleene.engine.output.ordering import Ordered, Spans, in_order
 from kleene.engine.output.returned import Returned
 from kleene.engine.output.selected import Selected
@@ -147,6 +147,10 @@ def _pieces(matches: Matches, ordered: Ordered) -> Iterator[Ordered]:
     """Matches in pieces of about `PIECE` references: at least one piece, and at least one match in each."""
     if matches.number <= PIECE:
         yield ordered
+        return
+    if isinstance(matches, ColumnarMatches):
+        step = max(PIECE // len(matches.places), 1)
+        yield from (ordered.part(begin, min(begin + step, ordered.size)) for begin in range(0, ordered.size, step))
         return
     references = np.cumsum(np.diff(matches.offsets)[ordered.numbers])
     begin = 0

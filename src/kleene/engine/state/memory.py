@@ -27,7 +27,7 @@ _MOST_SHARED = 1 << 20
 # Arrays of this size and more are lent blocks.
 _LARGE = 1 << 20
 # The part of the machine's memory that may be kept for arrays to come.
-_SHARE_KEPT = 8
+_SHARE_KEPT = 4
 _BLOCKS = Blocks(memory_of_the_machine() // _SHARE_KEPT)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_BLOCKS.unlock)
