@@ -25,7 +25,7 @@ _ZEROS = np.zeros(0, np.int64)
 _RANGE = np.arange(0, dtype=np.int64)
 _MOST_SHARED = 1 << 20
 # Arrays of this size and more are lent blocks.
-_LARGE = 1 << 20
+_LARGE = 1 << 18
 # The part of the machine's memory that may be kept for arrays to come.
 _SHARE_KEPT = 4
 _BLOCKS = Blocks(memory_of_the_machine() // _SHARE_KEPT)
