@@ -152,7 +152,7 @@ def in_pieces(pair: Pair, settings: Settings, draw: random.Random, *, saving: bo
 def in_slices(pair: Pair, settings: Settings, number: int, plan: Plan | None = None) -> Ran:
     """Rows in the order of time, on several threads, however few there are."""
     table = pair.table.sort_by(pair.bound.schema.time)
-    with mock.patch.multiple(slices, FEWEST_ROWS=1, FEWEST_SPARSE_ROWS=1, MOST_TWICE=1e9):
+    with mock.patch.multiple(slices, FEWEST_ROWS=1, _DENSE=0, MOST_TWICE=1e9):
         made = Engine(pair.bound, settings, plan).finish(table, threads=number)
     return Ran(content(made.matches), content(made.timeouts), len(made.bad))
 

@@ -36,7 +36,7 @@ def stream(size: int = EVENTS, seed: int = 1) -> pa.Table:
 
 @pytest.fixture(autouse=True)
 def _also_where_rows_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "FEWEST_SPARSE_ROWS", 1)
+    monkeypatch.setattr(slices, "_DENSE", 0)
 
 
 @pytest.mark.parametrize("stratum", ["sequence", "kleene_any", "conjunction", "negation", "ties", "compressed"])
@@ -170,7 +170,7 @@ def test_rows_in_no_order_and_few_rows_are_one_slice() -> None:
 def test_few_rows_of_a_key_in_a_window_are_one_slice() -> None:
     table, schema = stream(), schema_on(stream().schema, Schema())
     for key, horizon, number in (((), 100, 4), (("k",), 100, 1), (("k",), 2_000, 4), (("k", "x"), 2_000, 1)):
-        with mock.patch.object(slices, "FEWEST_SPARSE_ROWS", 4 * FEWEST_ROWS):
+        with mock.patch.object(slices, "_DENSE", 16):
             assert len(slices_of(table, schema, horizon, 4, key)) == number
         assert len(slices_of(table, schema, horizon, 4, key)) == 4
 
