@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 from unittest import mock
@@ -110,9 +109,8 @@ def test_threads_never_share_a_block() -> None:
     assert 0 < blocks.kept_bytes <= 32 * MEGABYTE
 
 
-def test_large_arrays_are_lent_and_given_back() -> None:
-    gc.collect()
-    memory.give_back()
+def test_large_arrays_are_lent_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_BLOCKS", Blocks(64 * MEGABYTE))
     array = memory.empty((2, MEGABYTE), np.int64)
     array[:] = 7
     assert array.shape == (2, MEGABYTE)
@@ -125,14 +123,19 @@ def test_large_arrays_are_lent_and_given_back() -> None:
     assert not isinstance(memory.empty(1000, np.int64).base, Loan)
 
 
-def test_a_process_of_many_keeps_its_part() -> None:
-    whole = memory_of_the_machine() // memory._SHARE_KEPT
+def test_a_process_of_many_keeps_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(memory.VARIABLE, raising=False)
+    whole = memory_of_the_machine() // 4
+    assert memory.most_kept() == whole
     with mock.patch.object(memory, "_BLOCKS", Blocks(whole)) as blocks:
         memory.one_of(4)
         assert blocks._most == whole // 4
     assert memory_of_the_machine() > 1 << 28
     with mock.patch.object(os, "sysconf", side_effect=ValueError):
         assert memory_of_the_machine() == 1 << 30
+    for said, bytes_ in (("100", 100 << 20), ("0", 0), ("", whole), ("much", whole)):
+        monkeypatch.setenv(memory.VARIABLE, said)
+        assert memory.most_kept() == bytes_
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -26,9 +26,17 @@ _RANGE = np.arange(0, dtype=np.int64)
 _MOST_SHARED = 1 << 20
 # Arrays of this size and more are lent blocks.
 _LARGE = 1 << 18
-# The part of the machine's memory that may be kept for arrays to come.
-_SHARE_KEPT = 4
-_BLOCKS = Blocks(memory_of_the_machine() // _SHARE_KEPT)
+# How many megabytes may be kept for arrays to come; without it, this part of the machine's memory.
+VARIABLE, _SHARE_KEPT = "KLEENE_KEPT_MB", 4
+
+
+def most_kept() -> int:
+    """How many bytes one process may keep."""
+    said = os.environ.get(VARIABLE, "")
+    return int(said) << 20 if said.isdecimal() else memory_of_the_machine() // _SHARE_KEPT
+
+
+_BLOCKS = Blocks(most_kept())
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_BLOCKS.unlock)
 
@@ -46,7 +54,7 @@ def empty(shape: int | tuple[int, ...], kind: type[T]) -> npt.NDArray[T]:
 
 def one_of(processes: int) -> None:
     """This is one of so many processes of its kind on the machine: it keeps its part of what one of them may keep."""
-    _BLOCKS.keep_at_most(memory_of_the_machine() // _SHARE_KEPT // processes)
+    _BLOCKS.keep_at_most(most_kept() // processes)
 
 
 def give_back() -> None:
