@@ -40,7 +40,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 # How long a thread works in the interpreter while another waits.
-_TURN_SECONDS = 0.0005
+_TURN_SECONDS = 0.0001
 
 # Fewer rows than this are matched sooner than a second slice is set up; fewer than that, where a window holds few rows
 # of a key: then rows take little more time than Python takes for a slice, which has but one core.
