@@ -189,6 +189,8 @@ def test_a_row_out_of_order_that_no_look_meets(type_: str) -> None:
         with mock.patch.object(engine, "_settled_slice", wraps=engine._settled_slice) as settled:
             one, other = (kleene.match(rows, TEXT, settings=Settings(threads=number)) for number in (1, 3))
         assert settled.called == (type_ == "D")
+        said = str(kleene.explain(TEXT, events=rows, settings=Settings(threads=3)))
+        assert ("  threads  " in said) == (type_ == "D")
         assert one.num_rows > 100
         assert other.combine_chunks().equals(one.combine_chunks())
 

@@ -88,7 +88,10 @@ class Engine:
     def number_of_slices(self, table: pa.Table, threads: int) -> int:
         """In how many slices a table like this is matched by so many threads, where it is all there is."""
         settled = self._settled(table)
-        return 1 if settled is None else len(self.slices(settled, threads))
+        slices = [] if settled is None else self.slices(settled, threads)
+        if len(slices) < 2 or self._is_by_key:
+            return max(len(slices), 1)
+        return len(slices) if self._are_right([self._begin_slice(each) for each in slices]) else 1
 
     def _settled(self, table: pa.Table) -> pa.Table | None:
         """The events of a table that is all there is; None where there are none."""
