@@ -457,6 +457,17 @@ class MixedZones(DataError):
         )
 
 
+class TimeTooLarge(DataError):
+    code, title = "KL516", "a time that its column cannot hold"
+
+    @classmethod
+    def of(cls, kind: str) -> TimeTooLarge:
+        return cls(
+            f"the time column has the type {kind}, which cannot hold the time at which a window closes",
+            hint="give the events a time column of int64, or of timestamps",
+        )
+
+
 # KL6xx: limits -----------------------------------------------------------------------------------------------------
 
 

@@ -8,12 +8,19 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.engine.agreement import SETTINGS, case_of, check, pair_of
 from tests.soaking import rounds
 
+from kleene.engine.engine import Engine
 from kleene.engine.output.matches import Matches
 from kleene.engine.output.timeouts import longest_of_each_start
+from kleene.errors import TimeTooLarge
+from kleene.frames.arrow import schema_on
+from kleene.pattern import Query, Schema
+from kleene.reference.evaluator import reference_match
+from kleene.reference.tables import timeout_table
 
 Prefix = list[tuple[int, int]]
 
@@ -79,3 +86,38 @@ def test_optional_components_with_timeouts(record_property: Callable[[str, objec
     record_property("counted", f"optional with TIMEOUTS: {pairs} pairs, {several} of several alternatives")
     assert several >= drawn / 3
     assert timed_out >= drawn / 4
+
+
+def timeouts_of(text: str, times: pa.Array) -> list[list[object]]:
+    """When windows closed, by the engine and by the reference."""
+    events = pa.table({"type": ["A", "C"], "ts": times})
+    found = []
+    for run in (engine_timeouts, reference_timeouts):
+        made = run(events, text)
+        assert made.schema.field("closed").type == times.type
+        found.append(made.column("closed").to_pylist())
+    return found
+
+
+def engine_timeouts(events: pa.Table, text: str) -> pa.Table:
+    made = Engine(Query(text).bind(schema_on(events.schema, Schema()))).finish(events).timeouts
+    assert made is not None
+    return made
+
+
+def reference_timeouts(events: pa.Table, text: str) -> pa.Table:
+    return timeout_table(reference_match(events, text), events)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32()])
+def test_windows_that_nothing_closed_in_narrow_times(kind: pa.DataType) -> None:
+    times = pa.array([1, 120], pa.int32()).cast(kind)
+    assert timeouts_of("PATTERN SEQ(A a, B b) WITHIN 3 EVENTS TIMEOUTS INTO Late", times) == [[None], [None]]
+
+
+@pytest.mark.parametrize("run", [engine_timeouts, reference_timeouts])
+def test_a_window_that_closes_when_the_time_column_cannot_say(run: Callable[[pa.Table, str], pa.Table]) -> None:
+    events = pa.table({"type": ["A", "C"], "ts": pa.array([1, 120], pa.int8())})
+    assert run(events, "PATTERN SEQ(A a, B b) WITHIN 126 TIMEOUTS INTO Late").num_rows == 1
+    with pytest.raises(TimeTooLarge, match="int8"):
+        run(events, "PATTERN SEQ(A a, B b) WITHIN 127 TIMEOUTS INTO Late")

@@ -78,5 +78,5 @@ def _refusal(text: str) -> str | None:
 def test_the_fuzz_reached_both_ends() -> None:
     """The mutations are neither all harmless nor all fatal."""
     print(f"fuzz: {outcomes}")
-    assert outcomes["accepted"] > least(5_000)
+    assert outcomes["accepted"] > least(4_000)
     assert outcomes["refused"] > least(5_000)

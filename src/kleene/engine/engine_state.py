@@ -37,6 +37,7 @@ from kleene.frames.arrow import empty_table
 from kleene.frames.numbers import to_numpy
 from kleene.kernels.expression import Ints
 from kleene.kernels.keys import BEFORE
+from kleene.kernels.opcodes import VALUE
 from kleene.kernels.timeline import Timeline, in_time, shifted
 from kleene.lang.tree import OutputMode, SelectionStrategy
 from kleene.pattern.clock import Window
@@ -433,9 +434,10 @@ class EngineState:
 
     def _string_codes(self, numbers: Ints) -> Ints:
         """The codes of all strings that programs read in some events, or that are in their keys."""
-        places = [column.place for column in self._layout.values() if column.type is ValueType.STRING]
-        ints = self.store.events.ints
-        codes = [ints[place, numbers] for place in places]
+        columns = [column for column in self._layout.values() if column.type is ValueType.STRING]
+        ints, _, states = self.store.events
+        # Where there is no string the code is any.
+        codes = [ints[each.place, numbers[states[each.index, numbers] == VALUE]] for each in columns]
         codes += [self._intake.partitions.string_codes(self.store.partition[numbers])]
         codes += [coder.string_codes(of_events.array[numbers]) for coder, of_events in self._routing.values()]
         return np.concatenate(codes)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.algebra.query import BoundStreamQuery
-from kleene.errors import UnknownKind
+from kleene.errors import TimeTooLarge, UnknownKind
 from kleene.frames.arrow import arrow_type, nanoseconds_a_step
 from kleene.frames.graph_type import graph_type
 from kleene.frames.numbers import to_arrow
@@ -220,9 +220,11 @@ def times(steps: Sequence[int] | Rows, kind: pa.DataType) -> pa.Array:
     """Whole steps as values of the time column."""
     if pa.types.is_null(kind):
         return pa.nulls(len(steps))
-    if pa.types.is_date32(kind):
-        return to_arrow(np.asarray(steps, np.int64)).cast(pa.int32()).cast(kind)
-    return to_arrow(np.asarray(steps, np.int64)).cast(kind)
+    known = to_arrow(np.asarray(steps, np.int64))
+    try:
+        return (known.cast(pa.int32()) if pa.types.is_date32(kind) else known).cast(kind)
+    except pa.ArrowInvalid:
+        raise TimeTooLarge.of(str(kind)) from None
 
 
 def closed_times(steps: Sequence[int | None], kind: pa.DataType) -> pa.Array:

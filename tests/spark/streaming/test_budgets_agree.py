@@ -107,6 +107,10 @@ def budget_of(
     return replace(plain, state_bytes=max(lower, sizes[0] + 1))
 
 
+def _kind(error: str | None) -> str | None:
+    return None if error is None else error.partition(" with one event, at ")[0]
+
+
 def check_agrees(stratum: str, limit: str, policy: Policy, seed: int, counted: Counter[str]) -> None:
     draw = random.Random(f"budget {stratum} {limit} {policy.name} {seed}")
     drawn = drawn_from(draw, stratum, Settings(budget=Budget(state_bytes=ENDLESS, policy=policy)), counted)
@@ -123,7 +127,8 @@ def check_agrees(stratum: str, limit: str, policy: Policy, seed: int, counted: C
     with kept_eagerly(draw):
         anew = run(drawn, batches, settings, pace, draw=draw, **how)
     name = f"{stratum} {limit} {policy.name} {seed}: {drawn.query.text}, {budget}"
-    assert anew.error == lasting.error, name
+    # Of a tree the event at which a join has too many records depends on its plan.
+    assert _kind(anew.error) == _kind(lasting.error), name
     assert anew.batches == lasting.batches, name
     assert anew.told == lasting.told, name
     counted["pairs"] += 1
@@ -170,3 +175,12 @@ def test_a_slot_made_anew_goes_on_as_one_kept_alive(
     # Few events end more matches than even a small number.
     if policy is Policy.DROP_OLDEST and (SOAKING or limit != "matches_per_event"):
         assert counted["with drops"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("stratum", "limit", "policy", "seed"),
+    [("nulls_missing", "state_bytes", Policy.FAIL, 2), ("disjunction", "runs_per_partition", Policy.DROP_OLDEST, 0)],
+)
+def test_strings_that_are_not_there_take_no_memory(stratum: str, limit: str, policy: Policy, seed: int) -> None:
+    """NULL had the code of some string, another one in a slot that was made anew."""
+    check_agrees(stratum, limit, policy, seed, Counter())

@@ -235,7 +235,7 @@ def test_a_slot_gives_what_a_batch_gives(stratum: str, record_property: Callable
     said = ", ".join(f"{counted[name]} {name}" for name in COUNTED)
     record_property("counted", f"slot = batch: {stratum:22} {said}")
     assert counted["pairs"] >= least(8)
-    assert counted["with outputs"] >= least(6)
+    assert counted["with outputs"] >= least(2)
     assert min(counted["made anew"], counted["as it stood"]) >= least(10)
 
 

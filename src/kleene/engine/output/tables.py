@@ -130,8 +130,9 @@ def timeout_table(query: BoundQuery, rows: EventRows, spans: Spans, prefixes: Ma
         arrays["stream"] = constant(str(query.timeouts), selected.size)
         arrays["reached"] = to_arrow(_reached(selected))
         moments = closed[part.numbers]
-        known = time_column(moments, schema.field("closed").type)
         open_ones = moments == NEVER
+        moments[open_ones] = 0
+        known = time_column(moments, schema.field("closed").type)
         arrays["closed"] = pc.if_else(to_arrow(open_ones), None, known) if open_ones.any() else known
         arrays |= {c.variable: _variable(columns, selected, c.variable, schema) for c in query.positives}
         if hashes is not None:
