@@ -19,6 +19,7 @@ from kleene.algebra.query import BoundStreamQuery
 from kleene.engine.any_engine import engine_for
 from kleene.engine.engine import Engine
 from kleene.engine.intake.strings import StringPool
+from kleene.engine.intake.timeline import order_by_number
 from kleene.engine.query_sets.shared_queries import SharedQueries
 from kleene.engine.query_sets.shared_stream import SharedStream
 from kleene.engine.warming import stamp
@@ -162,6 +163,8 @@ def warm(begins: Callable[[int, str], None] = lambda number, what: None) -> floa
         _run(each, events())
     # More strings than a pool has room for at first.
     StringPool().codes([str(number) for number in range(100)])
+    # More rows in no order than are compared with each other.
+    order_by_number(np.arange(1_000)[::-1].copy())
     stamp()
     return time.perf_counter() - began
 

@@ -11,16 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.state.event_rows import AnyRows, EventRows
-from kleene.engine.state.memory import shared_range
+from kleene.engine.state.memory import empty, shared_range
 from kleene.frames.arrow import as_integers, python_values
 from kleene.frames.numbers import to_arrow, to_numpy
 from kleene.frames.rows import BadRow, why_bad
 from kleene.kernels.expression import Ints
 from kleene.kernels.gathering import Rows
-from kleene.kernels.scanning import SHUFFLED, STRICT, how_ends_follow
+from kleene.kernels.scanning import SHUFFLED, STRICT, how_ends_follow, least_and_greatest
+from kleene.kernels.sorting import DIGIT, order_by_digits
 from kleene.pattern.schema import Schema
 
 Flags = npt.NDArray[np.bool_]
+# Fewer numbers are ordered sooner by comparing them.
+_FEW = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +85,7 @@ def order_of(table: AnyRows, schema: Schema) -> Order:
         return Order(None, start, end, None, tied=False)
     rows = None
     if tie is not None or following == SHUFFLED:
-        rows = np.argsort(end, kind="stable") if tie is None else np.lexsort((tie, end))
+        rows = order_by_number(end) if tie is None else np.lexsort((tie, end))
         lasting = start is not end
         end, tie = end[rows], None if tie is None else tie[rows]
         start = start[rows] if lasting else end
@@ -92,6 +95,17 @@ def order_of(table: AnyRows, schema: Schema) -> Order:
     step = np.zeros(len(end), np.int64)
     np.cumsum(changes, out=step[1:])
     return Order(rows, start, end, step, tied=tie is not None, in_order=following != SHUFFLED)
+
+
+def order_by_number(numbers: Ints) -> Ints:
+    """The rows by number, equal ones as they stand."""
+    if len(numbers) < _FEW:
+        few: Ints = np.argsort(numbers, kind="stable")
+        return few
+    least, greatest = map(int, least_and_greatest(numbers))
+    rows, room = empty(len(numbers), np.int64), empty(len(numbers), np.int64)
+    is_in_room = order_by_digits(numbers, least, -(-(greatest - least).bit_length() // DIGIT), rows, room)
+    return room if is_in_room else rows
 
 
 def bad_rows(table: pa.Table, schema: Schema, first: int = 0) -> tuple[list[BadRow], Flags | None]:
