@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kleene.spark.streaming.live import MicroBatch
 
-TRIGGERS, EACH, PATIENCE_SECONDS = 6, 60, 20.0
+TRIGGERS, EACH, PATIENCE_SECONDS = 6, 60, 40.0
 QUERY = kleene.query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 300", name="pairs")
 
 
@@ -53,5 +53,6 @@ def _awaits_empty(folder: Path) -> None:
     """Spark tells its listeners when the stream has ended already."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while list(folder.iterdir()):
-        assert time.monotonic() < deadline, "a worker still has slots of a stream that has ended"
+        left = [f"{each.name} → {each.readlink() if each.is_symlink() else ''}" for each in folder.iterdir()]
+        assert time.monotonic() < deadline, f"a worker still has slots of a stream that has ended: {left}"
         time.sleep(0.05)
