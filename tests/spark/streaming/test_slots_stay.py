@@ -186,7 +186,7 @@ def test_a_worker_that_is_gone_is_no_owner(folder: Path) -> None:
     first, second = slot.at
     slot.at = [first]
     slot.batch(events("a1"), 0)
-    owner = first._owner
+    owner = first._owners[folder]
     assert owner is not None
     owner._stop()
     owner._thread.join()

@@ -74,7 +74,8 @@ class LiveSlots:
         self._changing = RLock()
         # One slot at a time is worked on: others would only share the interpreter.
         self._working = Lock()
-        self._owner: SlotOwner | None = None
+        # By the folder in which the workers of a driver meet.
+        self._owners: dict[Path, SlotOwner] = {}
         self._folder: Path | None = None
         # How often each stream has ended: what was begun before that is not remembered after it.
         self._endings: Counter[str | None] = Counter()
@@ -133,9 +134,9 @@ class LiveSlots:
         with self._changing, suppress(OSError):
             if name in self._slots:
                 self._folder = folder
-                if self._owner is None or self._owner.folder != folder:
-                    self._owner = SlotOwner(folder, self)
-                self._owner.offer(name)
+                if folder not in self._owners:
+                    self._owners[folder] = SlotOwner(folder, self)
+                self._owners[folder].offer(name)
 
     # For tasks of other workers
 
@@ -197,11 +198,12 @@ class LiveSlots:
         self._withdraw(names)
 
     def _withdraw(self, names: Sequence[SlotName]) -> None:
-        if self._owner is not None:
-            self._owner.withdraw(names)
-            if not self._slots:
-                self._owner.close()
-                self._owner = None
+        for owner in self._owners.values():
+            owner.withdraw(names)
+        if not self._slots:
+            for owner in self._owners.values():
+                owner.close()
+            self._owners.clear()
 
     def _taken(self, name: SlotName) -> _Held | None:
         with self._changing:
