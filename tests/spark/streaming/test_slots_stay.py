@@ -152,6 +152,33 @@ def test_an_ended_stream_leaves_nothing(folder: Path, monkeypatch: pytest.Monkey
     assert not list(folder.iterdir())
 
 
+def test_streams_whose_workers_meet_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker with streams of two drivers answers in the folder of each, and leaves each when its own have ended."""
+    other = folder / "other"
+    other.mkdir(mode=0o700)
+    here, there = slot_of(TEXT, workers=2, folder=folder), slot_of(TEXT, workers=2, folder=other)
+    first, second = here.at
+
+    def batch(slot: Slot, at: Worker, text: str) -> None:
+        slot.at, slot.known = [at], [first, second]
+        name = "here" if slot is here else "there"
+        monkeypatch.setattr("kleene.spark.streaming.processor._stream", lambda: name)
+        slot.batch(events(text), 0)
+
+    for slot in (here, there, here):
+        batch(slot, first, "a1")
+    assert [len(list(each.glob("*.socket"))) for each in (folder, other)] == [1, 1]
+    # What another worker hands over is still found where it was.
+    for slot in (here, there, here, there):
+        batch(slot, second, "b2")
+    assert not here.counted["made anew"] + there.counted["made anew"]
+    forget_stream(folder, "here")
+    assert [each.name for each in folder.iterdir()] == ["other"]
+    assert len(first) == 1
+    forget_stream(other, "there")
+    assert not list(other.iterdir())
+
+
 def test_what_a_stream_began_before_it_ended_is_not_remembered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slot = slot_of(TEXT, folder=folder)
     worker = slot.at[0]

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_SECONDS = 0.5
-# Workers are told at once and some seconds later again: one may have been at the end of its last task.
-_AGAIN_SECONDS = (0.0, 2.0, 8.0)
 
 
 @cache
@@ -60,10 +58,8 @@ def _watch(running: StreamingQuery, stream: str, folder: Path) -> None:
     with suppress(Exception):
         while running.isActive:
             time.sleep(_LOOK_SECONDS)
-    for seconds in _AGAIN_SECONDS:
-        time.sleep(seconds)
-        with suppress(Exception):
-            forget_stream(folder, stream)
+    with suppress(Exception):
+        forget_stream(folder, stream)
 
 
 def listen(session: SparkSession) -> None:

@@ -64,6 +64,8 @@ class _Held:
     task: StreamTask
     stream: str | None
     used_at: float
+    # Where other workers look for it; None: they do not.
+    folder: Path | None
 
 
 class LiveSlots:
@@ -74,9 +76,8 @@ class LiveSlots:
         self._changing = RLock()
         # One slot at a time is worked on: others would only share the interpreter.
         self._working = Lock()
-        # By the folder in which the workers of a driver meet.
+        # By the folder in which workers meet: streams of several drivers may have this worker.
         self._owners: dict[Path, SlotOwner] = {}
-        self._folder: Path | None = None
         # How often each stream has ended: what was begun before that is not remembered after it.
         self._endings: Counter[str | None] = Counter()
 
@@ -94,9 +95,7 @@ class LiveSlots:
             part = task.work.part_of(arrived.slot)
             live = self.slot(task.work, part, arrived.slot, page, store)
             envelopes = _updated(live, task, arrived, store)
-            self.remember(live, task, arrived, endings)
-            if folder is not None:
-                self.offer(folder, (live.page.life, arrived.slot))
+            self.remember(live, task, arrived, endings, folder)
             return envelopes
 
     def slot(self, work: TaskContext, part: SlotGroup, slot: int, page: SlotCheckpoint | None, store: Kept) -> LiveSlot:
@@ -114,29 +113,31 @@ class LiveSlots:
         live.arrival = _arrival("made_anew", began)
         return live
 
-    def remember(self, live: LiveSlot, task: StreamTask, arrived: Arrived, endings: int = 0) -> None:
+    def remember(
+        self, live: LiveSlot, task: StreamTask, arrived: Arrived, endings: int = 0, folder: Path | None = None
+    ) -> None:
         with self._changing:
             if self._endings[arrived.stream] != endings:
                 return
             name = live.page.life, arrived.slot
-            self._slots[name] = _Held(live, task, arrived.stream, time.monotonic())
+            self._slots[name] = _Held(live, task, arrived.stream, time.monotonic(), folder)
             self._slots.move_to_end(name)
             while len(self._slots) > 1 and self.nbytes > live.work.settings.stream.cache_bytes:
                 self.forget(next(iter(self._slots)))
+            if folder is not None:
+                self._offer(folder, name)
 
     def knows(self, page: SlotCheckpoint, slot: int) -> bool:
         """Whether the slot is here as the page says."""
         held = self._slots.get((page.life, slot))
         return held is not None and held.live.page.name == page.name
 
-    def offer(self, folder: Path, name: SlotName) -> None:
+    def _offer(self, folder: Path, name: SlotName) -> None:
         """Let other workers hand over what comes for a slot; where there are no such sockets, each makes it anew."""
-        with self._changing, suppress(OSError):
-            if name in self._slots:
-                self._folder = folder
-                if folder not in self._owners:
-                    self._owners[folder] = SlotOwner(folder, self)
-                self._owners[folder].offer(name)
+        with suppress(OSError):
+            if folder not in self._owners:
+                self._owners[folder] = SlotOwner(folder, self)
+            self._owners[folder].offer(name)
 
     # For tasks of other workers
 
@@ -160,9 +161,7 @@ class LiveSlots:
             held.live.arrival = {"handed_over": 1}
             with without_repeated_warnings():
                 envelopes = _updated(held.live, held.task, arrived, writes)
-            self.remember(held.live, held.task, arrived, endings)
-            if self._folder is not None:
-                self.offer(self._folder, name)
+            self.remember(held.live, held.task, arrived, endings, held.folder)
             return updated_message(writes, envelopes)
         except Exception:
             # The other worker makes the slot anew, and meets what was wrong itself, where Spark hears of it.
@@ -198,12 +197,12 @@ class LiveSlots:
         self._withdraw(names)
 
     def _withdraw(self, names: Sequence[SlotName]) -> None:
-        for owner in self._owners.values():
+        used = {held.folder for held in self._slots.values()}
+        for folder, owner in list(self._owners.items()):
             owner.withdraw(names)
-        if not self._slots:
-            for owner in self._owners.values():
+            if folder not in used:
                 owner.close()
-            self._owners.clear()
+                del self._owners[folder]
 
     def _taken(self, name: SlotName) -> _Held | None:
         with self._changing:

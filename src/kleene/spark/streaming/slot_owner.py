@@ -32,8 +32,6 @@ SlotName = tuple[str, int]
 _SOCKETS = "*.socket"
 _LOOK_SECONDS = 30.0
 _CONNECT_SECONDS = 5.0
-# How often a worker is told that a stream has ended.
-_TIMES_TOLD = 4
 # What is wrong with a connection, or with what is said on it: then it counts as none.
 FAILURES = (OSError, EOFError, ValueError, KeyError, TypeError)
 
@@ -157,23 +155,14 @@ def hand_over(
 def forget_stream(folder: Path, stream: str) -> None:
     """Tell all workers of this machine that a stream has ended; what workers left that are gone is removed."""
     for address in folder.glob(_SOCKETS):
-        _tell_of_end(address, stream)
+        with suppress(*FAILURES):
+            try:
+                _asked(address, {"asks": "forget", "stream": stream}, seconds=_CONNECT_SECONDS)
+            except ConnectionRefusedError:
+                address.unlink()
     for link in folder.iterdir():
         if link.is_symlink() and not link.exists():
             link.unlink(missing_ok=True)
-
-
-def _tell_of_end(address: Path, stream: str) -> None:
-    """Tell a worker, more than once if it is too busy to answer."""
-    for _ in range(_TIMES_TOLD):
-        try:
-            _asked(address, {"asks": "forget", "stream": stream}, seconds=_CONNECT_SECONDS)
-        except ConnectionRefusedError:
-            address.unlink(missing_ok=True)
-        except FAILURES:
-            if address.exists():
-                continue
-        return
 
 
 def _asked(
